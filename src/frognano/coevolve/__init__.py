@@ -1,0 +1,1 @@
+"""The outer loop: TaskPilot and training, iteration by iteration."""

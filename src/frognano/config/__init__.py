@@ -1,0 +1,1 @@
+"""Strict typed settings and recipes; the one place that reads the environment."""

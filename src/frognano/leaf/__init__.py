@@ -1,0 +1,1 @@
+"""How the agent acts: five tools, prompt, episode loop."""

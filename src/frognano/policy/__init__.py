@@ -1,0 +1,1 @@
+"""Who acts: chat endpoints, token engines, chat format and parser."""

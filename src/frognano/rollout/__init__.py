@@ -1,0 +1,1 @@
+"""Many episodes: admission, retries, journal, resume."""

@@ -1,0 +1,1 @@
+"""Where code runs: one contract, several backends, the resident runner."""

@@ -1,0 +1,73 @@
+"""What a sandbox is: a handful of calls, the same on every backend.
+
+A sandbox is one sealed world with a writable copy of a read-only snapshot at ``spec.workdir``. All file and
+command work goes through one resident runner inside it (``runner.py``), by framed requests. Everything that
+runs inside is hostile; what comes back is data and is never executed, rendered or handed to host git.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from frognano.records import Record
+
+
+class SandboxError(RuntimeError):
+    """The sandbox failed, not the code inside it: lost, refused, out of slots. Never scored as a zero."""
+
+
+class Limits(Record):
+    """What one sandbox may use; how each is enforced is reported by the backend."""
+
+    memory_mb: int = 1024
+    pids: int = 128
+    disk_mb: int = 256
+    """Size cap of everything written inside: the overlay's upper layer, /tmp and the home folder."""
+
+
+class SandboxSpec(Record):
+    """One sandbox to open."""
+
+    snapshot: Path
+    """Host folder that becomes the read-only lower layer; never written to."""
+    workdir: str = "/app"
+    env: dict[str, str] = {}
+    limits: Limits = Limits()
+    network: Literal["none"] = "none"
+    """Only the sandbox's own loopback."""
+
+
+class Sandbox(Protocol):
+    """One open sandbox. Calls are made one at a time."""
+
+    async def request(self, op: str, args: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Ask the resident runner; ``timeout_s`` is wall seconds. Raises SandboxError when the runner is lost."""
+        ...
+
+    async def changes(self) -> bytes:
+        """The difference between snapshot and present tree as a git patch (binary, renames, modes, new files).
+
+        Works whatever the solver did to ``.git``; nothing the solver wrote is executed on the host.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End every process inside and free the slot; safe to call twice."""
+        ...
+
+
+class SandboxBackend(Protocol):
+    """A source of sandboxes, used as an async context manager."""
+
+    async def __aenter__(self) -> SandboxBackend: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+    async def open(self, spec: SandboxSpec) -> Sandbox:
+        """Open a sandbox, from the warm pool where there is one."""
+        ...
+
+    def enforcement(self) -> dict[str, str]:
+        """How each limit is enforced here, for example ``{"memory": "cgroup v1", "disk": "tmpfs size"}``."""
+        ...

@@ -1,0 +1,1 @@
+"""Making tasks: snapshot, generate, state, validate, calibrate, refine, admit."""

@@ -1,0 +1,1 @@
+"""What a task is on disk, pools and splits, the grader."""

@@ -1,0 +1,1 @@
+"""Learning: reward, advantage, DPPO loss, batches, update loop, checkpoints."""
