@@ -78,8 +78,6 @@ class Policy(Protocol):
 
     async def __aexit__(self, *exc: object) -> None: ...
 
-    async def open(
-        self, system: str, user: str, tools: Sequence[dict[str, Any]], sampling: Sampling
-    ) -> Session:
+    async def open(self, system: str, user: str, tools: Sequence[dict[str, Any]], sampling: Sampling) -> Session:
         """Begin a conversation: system prompt, user message, OpenAI tool schemas."""
         ...
