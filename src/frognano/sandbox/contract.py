@@ -17,6 +17,15 @@ class SandboxError(RuntimeError):
     """The sandbox failed, not the code inside it: lost, refused, out of slots. Never scored as a zero."""
 
 
+class OperationError(RuntimeError):
+    """The runner lives and answered that an operation failed; ``kind`` is the name of the exception inside."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"{kind}: {message}")
+        self.kind = kind
+        self.message = message
+
+
 class Limits(Record):
     """What one sandbox may use; how each is enforced is reported by the backend."""
 
@@ -42,7 +51,11 @@ class Sandbox(Protocol):
     """One open sandbox. Calls are made one at a time."""
 
     async def request(self, op: str, args: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Ask the resident runner; ``timeout_s`` is wall seconds. Raises SandboxError when the runner is lost."""
+        """Ask the resident runner and return its result; ``timeout_s`` is wall seconds.
+
+        Raises OperationError when the runner answers with an error, SandboxError when it is lost or silent past
+        the time.
+        """
         ...
 
     async def changes(self) -> bytes:
