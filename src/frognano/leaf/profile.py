@@ -28,9 +28,9 @@ class Profile(Record):
     tools: tuple[dict[str, Any], ...]
     """OpenAI tool schemas."""
     read_chars: int = 20_000
-    """Characters of one answer of Read; 0 means no limit."""
+    """Characters of one answer of Read."""
     bash_chars: int = 30_000
-    """Characters of one answer of Bash; 0 means no limit."""
+    """Characters of one answer of Bash."""
     glob_limit: int = 1_000
     """Files that one answer of Glob lists."""
     bash_timeout_s: float = 120.0

@@ -253,7 +253,7 @@ def op_write(workdir: str, path: str, content: str) -> Result:
     if not os.path.isdir(os.path.dirname(full)):
         os.makedirs(os.path.dirname(full))
     replace_file(full, data)
-    return {"path": shown(workdir, full), "bytes": len(data)}
+    return {"path": shown(workdir, full), "bytes": len(data), "chars": len(content)}
 
 
 # --- edit ----------------------------------------------------------------------------------------------------------
