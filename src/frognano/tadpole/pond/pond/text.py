@@ -1,0 +1,148 @@
+"""Plain-text helpers: cutting, wrapping, counting and masking."""
+
+
+def truncate(text: str, width: int, marker: str = "...") -> str:
+    """Return text cut to width characters, ending in marker if cut.
+
+    Text of exactly width characters is kept whole. Raise ValueError if
+    width is less than the length of marker.
+    """
+    if width < len(marker):
+        raise ValueError("width is less than the marker")
+    if len(text) <= width:
+        return text
+    return text[: width - len(marker)] + marker
+
+
+def squeeze(text: str, keep_lines: bool = False) -> str:
+    """Return text with ends stripped and runs of whitespace made one space.
+
+    With keep_lines (default False) each line is squeezed by itself.
+    """
+    if not keep_lines:
+        return " ".join(text.split())
+    lines = text.split("\n")
+    return "\n".join(" ".join(line.split()) for line in lines)
+
+
+def indent(text: str, width: int = 4, first: bool = True) -> str:
+    """Return text with width spaces put before every line not blank.
+
+    With first=False the first line is left as it is.
+    """
+    lines = []
+    for number, line in enumerate(text.split("\n")):
+        if line.strip() and (first or number > 0):
+            line = " " * width + line
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def wrap_words(text: str, width: int = 60) -> list:
+    """Return the words of text filled into lines of at most width.
+
+    A word longer than width gets a line of its own. No words give [].
+    """
+    lines = []
+    for word in text.split():
+        if lines and len(lines[-1]) + 1 + len(word) <= width:
+            lines[-1] += " " + word
+        else:
+            lines.append(word)
+    return lines
+
+
+def common_prefix(words: list) -> str:
+    """Return the longest prefix all words share, "" for no words."""
+    if not words:
+        return ""
+    shortest = min(words, key=len)
+    for index, letter in enumerate(shortest):
+        if any(word[index] != letter for word in words):
+            return shortest[:index]
+    return shortest
+
+
+def between(text: str, start: str, end: str) -> str:
+    """Return the text between the first start and the next end after it.
+
+    Raise ValueError naming the marker that is missing.
+    """
+    begin = text.find(start)
+    if begin < 0:
+        raise ValueError(f"missing {start}")
+    begin += len(start)
+    stop = text.find(end, begin)
+    if stop < 0:
+        raise ValueError(f"missing {end}")
+    return text[begin:stop]
+
+
+def word_counts(text: str, least: int = 1) -> dict:
+    """Return {word: count} of lower-cased words seen at least least times.
+
+    Any of ".,;:!?" at the ends of a word are dropped. The commonest come
+    first, equals alphabetically.
+    """
+    counts = {}
+    for word in text.lower().split():
+        word = word.strip(".,;:!?")
+        if word:
+            counts[word] = counts.get(word, 0) + 1
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {word: count for word, count in ranked if count >= least}
+
+
+def is_palindrome(text: str) -> bool:
+    """Return whether text reads the same both ways.
+
+    Only letters and digits count, case is ignored; none at all is True.
+    """
+    letters = [char.lower() for char in text if char.isalnum()]
+    left, right = 0, len(letters) - 1
+    while left < right:
+        if letters[left] != letters[right]:
+            return False
+        left += 1
+        right -= 1
+    return True
+
+
+def mask(secret: str, keep: int = 4, char: str = "*") -> str:
+    """Return secret with all but its last keep characters made char.
+
+    A secret of keep characters or fewer is masked whole.
+    """
+    hidden = len(secret) - keep
+    if hidden <= 0:
+        return char * len(secret)
+    return char * hidden + secret[hidden:]
+
+
+def expand_tabs(line: str, size: int = 8) -> str:
+    """Return line with each tab made spaces up to a multiple of size.
+
+    A tab gives at least one space. Raise ValueError if size is below 1.
+    """
+    if size < 1:
+        raise ValueError("size must be at least 1")
+    out = ""
+    for char in line:
+        out += " " * (size - len(out) % size) if char == "\t" else char
+    return out
+
+
+def sentences(text: str) -> list:
+    """Return text split after words that end in ".", "!" or "?".
+
+    Words are joined by one space; a last part without a mark is kept.
+    """
+    done, current = [], []
+    for word in text.split():
+        current.append(word)
+        if word[-1] in ".!?":
+            done.append(" ".join(current))
+            current = []
+    if current:
+        done.append(" ".join(current))
+    return done
