@@ -1,7 +1,7 @@
 """What a call of the model asks of the runner: arguments checked and turned into one request.
 
-A call that cannot be understood raises BadCall with words for the model, and nothing runs. ``reference`` reads arguments
-as the published harness does (aliases, coercion, milliseconds); ``leaf`` refuses what it would have to guess.
+A call that cannot be understood raises BadCall with words for the model, and nothing runs. ``reference`` reads
+arguments as the published harness does (aliases, coercion, milliseconds); ``leaf`` refuses what it would guess at.
 """
 
 from __future__ import annotations
