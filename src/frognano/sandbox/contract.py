@@ -26,6 +26,10 @@ class OperationError(RuntimeError):
         self.message = message
 
 
+class ChangesTooLarge(Exception):
+    """What the solver left is larger than a patch may be. Not a failure of the sandbox: the episode is scored."""
+
+
 class Limits(Record):
     """What one sandbox may use; how each is enforced is reported by the backend."""
 
@@ -45,10 +49,17 @@ class SandboxSpec(Record):
     limits: Limits = Limits()
     network: Literal["none"] = "none"
     """Only the sandbox's own loopback."""
+    extra_paths: tuple[Path, ...] = ()
+    """Host folders of packages that the repository's tests need; importable inside, read-only."""
 
 
 class Sandbox(Protocol):
     """One open sandbox. Calls are made one at a time."""
+
+    @property
+    def workdir(self) -> str:
+        """Where the repository stands inside; a request without ``workdir`` is given this one."""
+        ...
 
     async def request(self, op: str, args: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Ask the resident runner and return its result; ``timeout_s`` is wall seconds.
@@ -62,6 +73,7 @@ class Sandbox(Protocol):
         """The difference between snapshot and present tree as a git patch (binary, renames, modes, new files).
 
         Works whatever the solver did to ``.git``; nothing the solver wrote is executed on the host.
+        Raises ChangesTooLarge.
         """
         ...
 

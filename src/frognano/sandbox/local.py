@@ -1,0 +1,286 @@
+"""The local backend: Linux namespaces by bubblewrap, an overlay over the snapshot, a warm resident runner.
+
+One keeper process holds the mounts; each sandbox is one slot in it, used once. Warm slots have their resident
+running before any snapshot is known; opening one mounts the overlay and hands it over. It refuses to run where
+it cannot isolate, unless ``no_isolation`` was chosen.
+
+It does not protect from faults of the kernel that can be reached through ordinary system calls, nor from
+measuring other load on the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from frognano.records import Record
+from frognano.sandbox import interior, namespaces, seccomp
+from frognano.sandbox.changes import git_folder, make_patch, read_changes
+from frognano.sandbox.contract import SandboxError, SandboxSpec
+from frognano.sandbox.keeper_client import KeeperClient
+from frognano.sandbox.plain import PlainSandbox
+from frognano.sandbox.pool import WarmPool
+from frognano.sandbox.transport import Connection
+
+START_TIMEOUT_S = 30.0
+MAX_CHANGE_BYTES = 64 << 20
+MAX_PATCH_BYTES = 16 << 20
+_OWN_PROCESSES = 2
+
+
+class Resident(Record):
+    """A program that stays inside a sandbox and answers framed requests on its standard input and output."""
+
+    script: Path
+    flags: tuple[str, ...] = ("-I", "-S", "-u")
+    """Options of its Python; without ``-S`` it can import pytest."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Everything of a sandbox but its snapshot."""
+
+    resident: str
+    spec: str
+    """The sandbox's spec with an empty snapshot, as JSON."""
+
+    @classmethod
+    def of(cls, spec: SandboxSpec, resident: str) -> Shape:
+        return cls(resident, spec.model_copy(update={"snapshot": Path()}).model_dump_json())
+
+
+@dataclass
+class Slot:
+    """A started slot: its resident answers, it has no snapshot yet."""
+
+    name: str
+    connection: Connection
+    errors: int
+    """Read end of the runner's standard error; read only when something fails."""
+
+
+class LocalSandbox:
+    """One open sandbox."""
+
+    def __init__(self, backend: LocalBackend, slot: Slot, spec: SandboxSpec):
+        self._backend, self._slot, self._spec = backend, slot, spec
+        self._closed = False
+
+    @property
+    def workdir(self) -> str:
+        return self._spec.workdir
+
+    async def request(self, op: str, args: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        try:
+            return await self._slot.connection.request(op, {"workdir": self.workdir, **args}, timeout_s)
+        except BaseException:
+            if self._slot.connection.lost:
+                await self.close()
+            raise
+
+    async def changes(self) -> bytes:
+        if self._closed:
+            raise SandboxError("the sandbox is closed")
+        return await self._backend.changes_of(self._slot)
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self._backend.end(self._slot)
+
+
+class LocalBackend:
+    """A source of sandboxes on this machine; ``warm`` is the number of idle slots kept ready.
+
+    ``residents`` maps names to programs; ``open(spec, resident)`` picks one, "runner" by default. ``prewarm`` are
+    specs (their snapshot is ignored) whose shapes are filled at start.
+    """
+
+    def __init__(
+        self,
+        residents: Mapping[str, Path | Resident],
+        *,
+        warm: int = 4,
+        no_isolation: bool = False,
+        cache: Path | None = None,
+        prewarm: tuple[SandboxSpec, ...] = (),
+    ):
+        self._residents = {
+            name: value if isinstance(value, Resident) else Resident(script=value) for name, value in residents.items()
+        }
+        self._cache = cache or interior.default_cache()
+        self._no_isolation = no_isolation
+        self._warm, self._prewarm = warm, prewarm
+        self._keeper: KeeperClient | None = None
+        self._pool: WarmPool[Shape, Slot] | None = None
+        self._abilities: dict[str, Any] = {}
+        self._bwrap = ""
+        self._filter = -1
+        self._count = 0
+        self._open: set[PlainSandbox] = set()
+
+    async def __aenter__(self) -> LocalBackend:
+        if self._no_isolation:
+            return self
+        self._bwrap = namespaces.bwrap_path()
+        scripts = {name: resident.script for name, resident in self._residents.items()}
+        plan = await asyncio.to_thread(interior.skeleton_plan, self._cache, scripts)
+        self._keeper = KeeperClient()
+        try:
+            self._abilities = await self._keeper.ask("build", plan=plan, cgroups=True)
+        except SandboxError as error:
+            await self._keeper.close()
+            raise SandboxError(namespaces.explain(str(error))) from None
+        self._filter = os.memfd_create("frognano-filter", os.MFD_CLOEXEC)
+        os.write(self._filter, seccomp.program())
+        self._pool = WarmPool(self._start, self.end, lambda slot: not slot.connection.lost, self._warm)
+        for spec in self._prewarm:
+            self._pool.warm(Shape.of(spec, "runner"))
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._pool is not None:
+            await self._pool.close()
+        for sandbox in list(self._open):
+            await sandbox.close()
+        if self._keeper is not None:
+            await self._keeper.close()
+        if self._filter >= 0:
+            os.close(self._filter)
+        self._keeper, self._pool, self._filter = None, None, -1
+
+    async def open(self, spec: SandboxSpec, resident: str = "runner") -> LocalSandbox | PlainSandbox:
+        """Open a sandbox over ``spec.snapshot`` with the named resident in it."""
+        if resident not in self._residents:
+            raise SandboxError(f"no resident named {resident!r}; known: {', '.join(sorted(self._residents))}")
+        if not spec.snapshot.is_dir():
+            raise SandboxError(f"the snapshot {spec.snapshot} is not a folder")
+        if self._no_isolation:
+            sandbox = await PlainSandbox.open(self._residents[resident].script, spec, self._open)
+            return sandbox
+        if self._pool is None or self._keeper is None:
+            raise SandboxError("the backend is not open; use it as an async context manager")
+        slot = await self._pool.take(Shape.of(spec, resident))
+        try:
+            await self._keeper.ask("show", slot=slot.name, snapshot=str(spec.snapshot.resolve()))
+        except BaseException:
+            await self.end(slot)
+            raise
+        return LocalSandbox(self, slot, spec)
+
+    def enforcement(self) -> dict[str, str]:
+        """How each limit is enforced here."""
+        if self._no_isolation:
+            return dict.fromkeys(("isolation", "memory", "processes", "disk", "network"), "NONE (--no-isolation)")
+        if not self._abilities:
+            return {}
+        version = self._abilities["cgroup"]
+        return {
+            "isolation": "bubblewrap namespaces" + (", as an ordinary user" if self._abilities["rootless"] else ""),
+            "memory": f"cgroup v{version}" if version else "rlimit (address space of each process)",
+            "processes": f"cgroup v{version}" if version else "rlimit (processes of the sandbox's user)",
+            "disk": "tmpfs size",
+            "network": "own namespace, loopback only",
+            "snapshot": "overlay" if self._abilities["overlay"] else "copy",
+            "system calls": "seccomp filter" if seccomp.program() else "not filtered",
+        }
+
+    async def settled(self) -> None:
+        """Wait until the pool is as full as it gets; for measurements."""
+        if self._pool is not None:
+            await self._pool.settled()
+
+    async def end(self, slot: Slot) -> None:
+        """Kill everything in a slot, wait until it is dead, free its memory."""
+        slot.connection.close()
+        if self._keeper is not None:
+            with suppress(SandboxError):
+                await self._keeper.ask("drop", slot=slot.name)
+        if slot.errors >= 0:
+            os.close(slot.errors)
+            slot.errors = -1
+
+    async def changes_of(self, slot: Slot) -> bytes:
+        """The patch of one slot's sandbox."""
+        assert self._keeper is not None
+        reading, writing = os.pipe()
+        with git_folder() as git_dir, os.fdopen(reading, "rb") as stream:
+            try:
+                await self._keeper.ask(
+                    "changes", [writing], slot=slot.name, max_bytes=MAX_CHANGE_BYTES, git_dir=str(git_dir)
+                )
+            finally:
+                os.close(writing)
+            found = await asyncio.to_thread(read_changes, stream, MAX_CHANGE_BYTES)
+            return await asyncio.to_thread(make_patch, found, git_dir, MAX_PATCH_BYTES)
+
+    async def _start(self, shape: Shape) -> Slot:
+        assert self._keeper is not None
+        spec = SandboxSpec.model_validate_json(shape.spec)
+        self._count += 1
+        name = str(self._count)
+        ours, theirs = socket.socketpair()
+        errors_r, errors_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(errors_w, True)
+        connection = await Connection.over(ours)
+        slot = Slot(name, connection, errors_r)
+        try:
+            os.lseek(self._filter, 0, os.SEEK_SET)
+            await self._keeper.ask(
+                "start", [theirs.fileno(), errors_w, self._filter], **self._start_request(name, spec, shape.resident)
+            )
+            theirs.close()
+            await connection.request("ping", {}, START_TIMEOUT_S)
+        except BaseException as error:
+            words = await self._last_words(slot)
+            await self.end(slot)
+            if isinstance(error, SandboxError):
+                raise SandboxError(namespaces.explain(words or str(error))) from None
+            raise
+        finally:
+            theirs.close()
+            os.close(errors_w)
+        return slot
+
+    def _start_request(self, name: str, spec: SandboxSpec, resident: str) -> dict[str, Any]:
+        assert self._keeper is not None
+        limits = spec.limits
+        flags = self._residents[resident].flags
+        command = [str(interior.base_python()), *flags, f"{interior.RESIDENTS}/{resident}.py"]
+        return {
+            "slot": name,
+            "argv": namespaces.arguments(
+                self._bwrap,
+                self._keeper.base,
+                name,
+                spec.workdir,
+                len(spec.extra_paths),
+                bool(seccomp.program()),
+                command,
+            ),
+            "env": {**interior.ENVIRONMENT, **spec.env},
+            "workdir": spec.workdir,
+            "extra": [str(path.resolve()) for path in spec.extra_paths],
+            "disk_bytes": limits.disk_mb << 20,
+            "memory_bytes": (limits.memory_mb + limits.disk_mb) << 20,
+            "pids": limits.pids + _OWN_PROCESSES,
+            "rlimits": self._rlimits(spec),
+        }
+
+    def _rlimits(self, spec: SandboxSpec) -> dict[str, int]:
+        limits = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": 4096}
+        if not self._abilities.get("cgroup"):
+            limits["RLIMIT_AS"] = spec.limits.memory_mb << 20
+        return limits
+
+    async def _last_words(self, slot: Slot) -> str:
+        await asyncio.sleep(0.02)
+        with suppress(BlockingIOError):
+            return os.read(slot.errors, 4096).decode(errors="replace")
+        return ""

@@ -1,0 +1,68 @@
+"""How bubblewrap is called: which namespaces, mounts and user a sandbox gets, and what is missing when it cannot.
+
+Own user, pid, network (loopback only, up), ipc, uts, cgroup and mount namespaces; a new session; no
+capabilities; no new privileges; the resident runner is process 1, so no signal from inside can end it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from frognano.sandbox import interior
+from frognano.sandbox.contract import SandboxError
+
+SECCOMP_FD = 3
+INFO_FD = 4
+
+
+def bwrap_path() -> str:
+    """Where bubblewrap is; raises SandboxError with the command that installs it."""
+    found = shutil.which("bwrap")
+    if found is None:
+        raise SandboxError(unavailable("bubblewrap (bwrap) is not installed.", "apt-get install -y bubblewrap"))
+    return found
+
+
+def unavailable(what: str, command: str) -> str:
+    """The message for a machine on which the local backend cannot isolate."""
+    return (
+        f"No isolation on this machine: {what} Run: {command}\n"
+        "Or use the Docker backend, or, for code you trust completely, --no-isolation."
+    )
+
+
+def explain(stderr: str) -> str:
+    """Turn bubblewrap's complaint into the message for the user."""
+    text = stderr.strip() or "the sandbox ended without a word"
+    lowered = text.lower()
+    if "creating new namespace failed" in lowered or "no permissions to create" in lowered or "uid map" in lowered:
+        return unavailable(
+            f"user namespaces are not allowed here ({text}).",
+            "sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0",
+        )
+    return f"the sandbox could not start: {text}"
+
+
+def arguments(
+    bwrap: str, base: Path, slot: str, workdir: str, extra: int, filtered: bool, command: Sequence[str]
+) -> list[str]:
+    """The command line for one slot; ``extra`` is how many host folders were bound into it."""
+    folder = base / "slots" / slot
+    options = [
+        *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+        *("--unshare-cgroup-try", "--new-session", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL"),
+        *("--uid", str(interior.USER_ID), "--gid", str(interior.USER_ID), "--hostname", "frog"),
+        *("--info-fd", str(INFO_FD)),
+        *("--ro-bind", str(base / "root"), "/"),
+        *("--proc", "/proc", "--dev", "/dev"),
+        *("--bind", str(folder / "shm"), "/dev/shm", "--remount-ro", "/dev"),
+        *("--bind", str(folder / "tmp"), "/tmp", "--bind", str(folder / "home"), interior.HOME),
+        *("--bind", str(folder / "gate"), workdir),
+    ]
+    for index in range(extra):
+        options += ["--ro-bind", str(folder / "extra" / str(index)), f"/opt/extra/{index}"]
+    if filtered:
+        options += ["--seccomp", str(SECCOMP_FD)]
+    return [bwrap, *options, "--chdir", "/", "--", *command]
