@@ -30,6 +30,8 @@ from frognano.sandbox.contract import SandboxError
 USER_ID = 1000
 HOME = "/home/frog"
 EXTRA_SLOTS = 16
+EXTRA = "/opt/extra"
+"""Extra folders stand here as 0, 1, …; a path file makes those that exist importable."""
 RESIDENTS = "/opt/frog/residents"
 _TOOLS = "/opt/frog/bin"
 _FORMAT = "1"
@@ -84,8 +86,18 @@ def skeleton_plan(cache: Path, residents: dict[str, Path]) -> dict[str, Any]:
 
     ``binds`` are (host path or None for a folder of its own, path inside without leading slash).
     """
-    folders = ["etc", "proc", "dev", "tmp", "run", "var/tmp", "home/frog", "opt/frog/bin", "opt/frog/residents"]
-    folders += [f"opt/extra/{index}" for index in range(EXTRA_SLOTS)]
+    folders = [
+        "etc",
+        "proc",
+        "dev",
+        "tmp",
+        "run",
+        "var/tmp",
+        "home/frog",
+        "opt/frog/bin",
+        "opt/frog/residents",
+        "opt/extra",
+    ]
     binds: list[tuple[str | None, str]] = [("/usr", "usr")]
     links: list[tuple[str, str]] = []
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
@@ -141,7 +153,7 @@ def _python(lean: Path) -> list[tuple[str | None, str]]:
 
 def lean_site(cache: Path) -> Path:
     """The folder that stands as site-packages inside: pytest, what it needs, and the extra folders' path file."""
-    lines = "".join(f"/opt/extra/{index}\n" for index in range(EXTRA_SLOTS))
+    lines = "".join(f"{EXTRA}/{index}\n" for index in range(EXTRA_SLOTS))
     return package_folder(cache, ("pytest",), {"extra.pth": lines})
 
 
@@ -197,7 +209,9 @@ def _closure(names: Sequence[str]) -> list[importlib.metadata.Distribution]:
 
 def _copy_distribution(distribution: importlib.metadata.Distribution, target: Path) -> None:
     if not distribution.files:
-        raise SandboxError(f"{distribution.name} does not list its files; reinstall it: pip install {distribution.name}")
+        raise SandboxError(
+            f"{distribution.name} does not list its files; reinstall it: pip install {distribution.name}"
+        )
     for file in distribution.files:
         source = Path(str(distribution.locate_file(file)))
         if ".." in file.parts or file.suffix == ".pyc" or not source.is_file():

@@ -135,7 +135,7 @@ class Keeper:
             if self._overlay:
                 break
 
-    def _do_start(self, request: dict[str, Any], descriptors: list[int]) -> None | dict[str, Any]:
+    def _do_start(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any] | None:
         name = request["slot"]
         number = int(name) % 1000
         owner = Owner(self._first_uid + number, self._first_uid + number) if self._shift else Owner(0, 0)
@@ -204,7 +204,7 @@ class Keeper:
             try:
                 folder = slot.mounts.folder / ("gate" if slot.copied else "upper")
                 limit, git_dir = request["max_bytes"], request["git_dir"]
-                walk.send(descriptors[0], str(folder), slot.snapshot, slot.copied, limit, git_dir)
+                walk.send(descriptors[0], walk.Job(str(folder), slot.snapshot, slot.copied, limit, git_dir))
             finally:
                 os._exit(0)
         self._selector.register(os.pidfd_open(child), selectors.EVENT_READ, child)

@@ -253,17 +253,10 @@ class LocalBackend:
         limits = spec.limits
         flags = self._residents[resident].flags
         command = [str(interior.base_python()), *flags, f"{interior.RESIDENTS}/{resident}.py"]
+        options = namespaces.arguments(self._keeper.base, name, spec.workdir, bool(seccomp.program()), command)
         return {
             "slot": name,
-            "argv": namespaces.arguments(
-                self._bwrap,
-                self._keeper.base,
-                name,
-                spec.workdir,
-                len(spec.extra_paths),
-                bool(seccomp.program()),
-                command,
-            ),
+            "argv": [self._bwrap, *options],
             "env": {**interior.ENVIRONMENT, **spec.env},
             "workdir": spec.workdir,
             "extra": [str(path.resolve()) for path in spec.extra_paths],

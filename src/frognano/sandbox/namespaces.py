@@ -45,10 +45,8 @@ def explain(stderr: str) -> str:
     return f"the sandbox could not start: {text}"
 
 
-def arguments(
-    bwrap: str, base: Path, slot: str, workdir: str, extra: int, filtered: bool, command: Sequence[str]
-) -> list[str]:
-    """The command line for one slot; ``extra`` is how many host folders were bound into it."""
+def arguments(base: Path, slot: str, workdir: str, filtered: bool, command: Sequence[str]) -> list[str]:
+    """bubblewrap's options for one slot, and the command; ``filtered`` says that a system-call filter is passed."""
     folder = base / "slots" / slot
     options = [
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
@@ -59,10 +57,9 @@ def arguments(
         *("--proc", "/proc", "--dev", "/dev"),
         *("--bind", str(folder / "shm"), "/dev/shm", "--remount-ro", "/dev"),
         *("--bind", str(folder / "tmp"), "/tmp", "--bind", str(folder / "home"), interior.HOME),
+        *("--ro-bind", str(folder / "extra"), interior.EXTRA),
         *("--bind", str(folder / "gate"), workdir),
     ]
-    for index in range(extra):
-        options += ["--ro-bind", str(folder / "extra" / str(index)), f"/opt/extra/{index}"]
     if filtered:
         options += ["--seccomp", str(SECCOMP_FD)]
-    return [bwrap, *options, "--chdir", "/", "--", *command]
+    return [*options, "--chdir", "/", "--", *command]

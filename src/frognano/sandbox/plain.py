@@ -44,8 +44,8 @@ class PlainSandbox:
         environment = {**interior.ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath), "HOME": f"{folder}/home"}
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-u", str(script)],
-            stdin=theirs,
-            stdout=theirs,
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
             stderr=subprocess.DEVNULL,
             cwd="/",
             env={**environment, **spec.env},
@@ -85,6 +85,6 @@ class PlainSandbox:
 
     def _walk(self, target: int, git_dir: str) -> None:
         try:
-            walk.send(target, self.workdir, str(self._spec.snapshot), True, _MAX_BYTES, git_dir)
+            walk.send(target, walk.Job(self.workdir, str(self._spec.snapshot), True, _MAX_BYTES, git_dir))
         finally:
             os.close(target)

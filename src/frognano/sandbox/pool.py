@@ -105,7 +105,7 @@ class WarmPool(Generic[K, S]):
 
     async def _trim(self) -> None:
         while self.idle > self._size:
-            shape, group = next((item for item in self._idle.items() if item[1]))
+            shape, group = next(item for item in self._idle.items() if item[1])
             slot = group.pop(0)
             if not group:
                 del self._idle[shape]

@@ -18,9 +18,10 @@ import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 MAX_DEPTH = 128
+LINK = 0o120000
 MAX_PATHS = 100_000
 _HEADER = struct.Struct(">I")
 # The names git itself refuses in a tree (core.protectNTFS is on by default everywhere).
@@ -52,22 +53,45 @@ class TooMuch(Exception):
     """The change is larger than allowed."""
 
 
-def send(target: int, tree: str, snapshot: str, whole: bool, max_bytes: int, git_dir: str) -> None:
+@dataclass(frozen=True)
+class Job:
+    """What to compare: ``tree`` is the overlay's upper layer, or with ``whole`` a full copy of the snapshot."""
+
+    tree: str
+    snapshot: str
+    whole: bool
+    max_bytes: int
+    git_dir: str
+    """An empty bare repository, for asking git about ignored names."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One folder on both sides, as open descriptors."""
+
+    upper: int
+    lower: int | None
+    prefix: str
+    whole: bool
+    """True where the upper side is complete: what it lacks is gone."""
+    may_ask: bool = True
+    depth: int = 0
+
+
+def send(target: int, job: Job) -> None:
     """Write the changes as records to the descriptor ``target``: length, JSON header, old bytes, new bytes.
 
-    ``tree`` is the overlay's upper layer, or with ``whole`` a full copy. The last header has ``end``.
+    The last header has ``end``, or ``too_much`` where the change is larger than the job allows.
     """
     with os.fdopen(target, "wb", closefd=False) as out:
         try:
-            scan = compare(tree, snapshot, whole)
-            leave_out(scan, snapshot, git_dir)
-            total = 0
+            scan = compare(job)
+            leave_out(scan, job.snapshot, job.git_dir)
+            left = job.max_bytes
             for pair in sorted(scan.pairs.values(), key=lambda pair: pair.path):
-                old = _content(snapshot, pair.path, pair.old_mode, max_bytes - total)
-                new = _content(tree, pair.path, pair.new_mode, max_bytes - total - len(old))
-                total += len(old) + len(new)
-                if total > max_bytes:
-                    raise TooMuch(f"{pair.path!r} makes the change larger than {max_bytes} bytes")
+                old = _content(job.snapshot, pair.path, pair.old_mode, left)
+                new = _content(job.tree, pair.path, pair.new_mode, left - len(old))
+                left -= len(old) + len(new)
                 if (old, pair.old_mode) != (new, pair.new_mode):
                     header = {"path": pair.path, "old_mode": pair.old_mode, "new_mode": pair.new_mode}
                     _record(out.write, {**header, "old_size": len(old), "new_size": len(new)})
@@ -78,11 +102,11 @@ def send(target: int, tree: str, snapshot: str, whole: bool, max_bytes: int, git
             _record(out.write, {"too_much": str(error)})
 
 
-def compare(tree: str, snapshot: str, whole: bool) -> Scan:
+def compare(job: Job) -> Scan:
     """List the differing paths; contents of paths present on both sides are not compared yet."""
     scan = Scan()
-    with _opened(tree, None) as upper, _opened(snapshot, None) as lower:
-        _visit(scan, upper, lower, "", whole, True, 0)
+    with _opened(job.tree, None) as upper, _opened(job.snapshot, None) as lower:
+        _visit(scan, Place(upper, lower, "", job.whole))
     return scan
 
 
@@ -96,82 +120,88 @@ def leave_out(scan: Scan, snapshot: str, git_dir: str) -> None:
         scan.pairs.pop(path, None)
 
 
-def _visit(scan: Scan, upper: int, lower: int | None, prefix: str, whole: bool, may_ask: bool, depth: int) -> None:
-    names = sorted(os.listdir(upper))
-    if whole and lower is not None:
-        for name in sorted(set(os.listdir(lower)) - set(names)):
-            _deleted(scan, lower, name, prefix, depth)
+def _visit(scan: Scan, place: Place) -> None:
+    names = sorted(os.listdir(place.upper))
+    if place.whole and place.lower is not None:
+        for name in sorted(set(os.listdir(place.lower)) - set(names)):
+            _deleted(scan, place.lower, place.prefix + name, place.depth)
     for name in names:
-        path = prefix + name
-        found = os.stat(name, dir_fd=upper, follow_symlinks=False)
-        before = _lstat(name, lower)
+        path = place.prefix + name
+        found = os.stat(name, dir_fd=place.upper, follow_symlinks=False)
         if len(scan.pairs) > MAX_PATHS:
             raise TooMuch(f"more than {MAX_PATHS} paths changed")
         if _REFUSED.search(name):
             if name != ".git":
                 scan.skipped.append(path)
-        elif stat.S_ISCHR(found.st_mode) and found.st_rdev == 0 and not whole:
-            _deleted(scan, lower, name, prefix, depth)
+        elif _whiteout(found) and not place.whole:
+            _deleted(scan, place.lower, path, place.depth)
         elif stat.S_ISDIR(found.st_mode):
-            _visit_folder(scan, upper, lower, name, prefix, whole, may_ask, depth)
+            _visit_folder(scan, place, name)
         else:
-            _file(scan, name, path, found, before, may_ask)
-            if before is not None and lower is not None and stat.S_ISDIR(before.st_mode):
-                _deleted(scan, lower, name, prefix, depth)
+            _file(scan, place, name, found)
 
 
-def _visit_folder(
-    scan: Scan, upper: int, lower: int | None, name: str, prefix: str, whole: bool, may_ask: bool, depth: int
-) -> None:
-    path = prefix + name
-    if depth >= MAX_DEPTH:
+def _visit_folder(scan: Scan, place: Place, name: str) -> None:
+    path = place.prefix + name
+    if place.depth >= MAX_DEPTH:
         scan.skipped.append(path)
         return
-    before = _lstat(name, lower)
-    with _opened(name, upper) as inner:
-        whole = whole or _opaque(inner)
+    before = _lstat(name, place.lower)
+    with _opened(name, place.upper) as inner:
+        down = replace(
+            place,
+            upper=inner,
+            lower=None,
+            prefix=path + "/",
+            whole=place.whole or _opaque(inner),
+            may_ask=place.may_ask and not (before is not None and stat.S_ISLNK(before.st_mode)),
+            depth=place.depth + 1,
+        )
         if before is not None and stat.S_ISDIR(before.st_mode):
-            with _opened(name, lower) as below:
-                _visit(scan, inner, below, path + "/", whole, may_ask, depth + 1)
+            with _opened(name, place.lower) as below:
+                _visit(scan, replace(down, lower=below))
             return
-        if before is not None:
-            _deleted(scan, lower, name, prefix, depth)
-        may_ask = may_ask and not (before is not None and stat.S_ISLNK(before.st_mode))
-        _visit(scan, inner, None, path + "/", whole, may_ask, depth + 1)
+        _deleted(scan, place.lower, path, place.depth)
+        _visit(scan, down)
 
 
-def _file(
-    scan: Scan, name: str, path: str, found: os.stat_result, before: os.stat_result | None, may_ask: bool
-) -> None:
-    new_mode = _git_mode(found)
+def _file(scan: Scan, place: Place, name: str, found: os.stat_result) -> None:
+    path = place.prefix + name
+    before = _lstat(name, place.lower)
     old_mode = _git_mode(before) if before is not None else 0
-    if new_mode == 0o120000 and _REFUSED_LINK.search(name):
+    new_mode = _git_mode(found)
+    if new_mode == LINK and _REFUSED_LINK.search(name):
         new_mode = 0
     if not new_mode:
         scan.skipped.append(path)
+    if before is not None and stat.S_ISDIR(before.st_mode):
+        _deleted(scan, place.lower, path, place.depth)
     if new_mode or old_mode:
-        pair = scan.pairs.setdefault(path, Pair(path, may_ask=may_ask))
+        pair = scan.pairs.setdefault(path, Pair(path, may_ask=place.may_ask))
         pair.old_mode, pair.new_mode = old_mode, new_mode
 
 
-def _deleted(scan: Scan, lower: int | None, name: str, prefix: str, depth: int) -> None:
-    """Everything at and below ``name`` in the snapshot is gone."""
+def _deleted(scan: Scan, lower: int | None, path: str, depth: int) -> None:
+    """Everything at and below ``path`` in the snapshot is gone; ``lower`` is the folder that held it."""
+    name = path.rpartition("/")[2]
     before = _lstat(name, lower)
     if before is None or _REFUSED.search(name) or depth > MAX_DEPTH:
         return
-    if not stat.S_ISDIR(before.st_mode):
-        mode = _git_mode(before)
-        if mode:
-            scan.pairs.setdefault(prefix + name, Pair(prefix + name)).old_mode = mode
-        return
-    with _opened(name, lower) as inner:
-        for child in sorted(os.listdir(inner)):
-            _deleted(scan, inner, child, f"{prefix}{name}/", depth + 1)
+    if stat.S_ISDIR(before.st_mode):
+        with _opened(name, lower) as inner:
+            for child in sorted(os.listdir(inner)):
+                _deleted(scan, inner, f"{path}/{child}", depth + 1)
+    elif _git_mode(before):
+        scan.pairs.setdefault(path, Pair(path)).old_mode = _git_mode(before)
+
+
+def _whiteout(found: os.stat_result) -> bool:
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == 0
 
 
 def _git_mode(found: os.stat_result) -> int:
     if stat.S_ISLNK(found.st_mode):
-        return 0o120000
+        return LINK
     if stat.S_ISREG(found.st_mode):
         return 0o100755 if found.st_mode & 0o100 else 0o100644
     return 0
@@ -215,7 +245,7 @@ def _content(root: str, path: str, mode: int, limit: int) -> bytes:
             inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
             os.close(current)
             current = inner
-        if mode == 0o120000:
+        if mode == LINK:
             return os.fsencode(os.readlink(name, dir_fd=current))
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(name, flags, dir_fd=current), "rb") as file:
