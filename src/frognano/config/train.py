@@ -16,15 +16,15 @@ from frognano.config.base import Settings
 class RewardSettings(Settings):
     """What a graded episode is worth to the update; the filter looks at the raw 0 or 1 instead."""
 
-    truncated: float = Field(0.5, ge=0.0, le=1.0)
+    truncated: float = Field(default=0.5, ge=0.0, le=1.0)
     """Reward of an episode that passes although a budget cut it (context, turns, tokens per turn or time)."""
-    length_alpha: float | None = Field(None, gt=0.0)
+    length_alpha: float | None = Field(default=None, gt=0.0)
     """α of the length term 1 − α ln(n/N); the paper does not disclose it, so it is off until set."""
-    length_target: int | None = Field(None, gt=0)
+    length_target: int | None = Field(default=None, gt=0)
     """N of the length term, in generated tokens; undisclosed, off until set."""
-    length_from_iteration: int = Field(3, ge=1)
+    length_from_iteration: int = Field(default=3, ge=1)
     """First iteration in which the length term counts, given that α and N are set."""
-    length_floor: float = Field(0.5, ge=0.0, le=1.0)
+    length_floor: float = Field(default=0.5, ge=0.0, le=1.0)
     """Least reward of an untruncated success under the length term; ours, the paper names no floor."""
 
 
@@ -33,7 +33,7 @@ class AdvantageSettings(Settings):
 
     std: Literal["population", "sample"] = "population"
     """Which standard deviation divides; the paper does not say, ours is the population's."""
-    eps: float = Field(1e-6, gt=0.0)
+    eps: float = Field(default=1e-6, gt=0.0)
     """Added to the standard deviation."""
     permute_rewards: bool = False
     """Ablation only: shuffle the shaped rewards within each kept group, so that nothing can be learned from them."""
@@ -42,66 +42,66 @@ class AdvantageSettings(Settings):
 class LossSettings(Settings):
     """DPPO with the asymmetric binary total-variation mask."""
 
-    delta_high: float = Field(0.2, gt=0.0, le=1.0)
+    delta_high: float = Field(default=0.2, gt=0.0, le=1.0)
     """Tokens with A > 0 are dropped when p − q exceeds this."""
-    delta_low: float = Field(0.2, gt=0.0, le=1.0)
+    delta_low: float = Field(default=0.2, gt=0.0, le=1.0)
     """Tokens with A ≤ 0 are dropped when q − p exceeds this."""
-    ratio_cap: float | None = Field(None, gt=0.0)
+    ratio_cap: float | None = Field(default=None, gt=0.0)
     """Cap on the weight p/q of a token; the recipe has none."""
-    temperature: float = Field(1.0, gt=0.0)
+    temperature: float = Field(default=1.0, gt=0.0)
     """Temperature the rollouts were sampled at; p is computed at the same one."""
-    chunk_tokens: int = Field(128, ge=1)
+    chunk_tokens: int = Field(default=128, ge=1)
     """Tokens whose full-vocabulary logits exist at once."""
-    entropy_tokens: int = Field(128, ge=0)
+    entropy_tokens: int = Field(default=128, ge=0)
     """Tokens per micro-batch on which entropy is measured; it is a metric only, never a bonus. 0 turns it off."""
 
 
 class OptimizerSettings(Settings):
     """Adam with weight decay, a constant rate, no schedule."""
 
-    lr: float = Field(1e-6, gt=0.0)
+    lr: float = Field(default=1e-6, gt=0.0)
     """Learning rate, constant."""
-    beta1: float = Field(0.9, ge=0.0, lt=1.0)
+    beta1: float = Field(default=0.9, ge=0.0, lt=1.0)
     """First-moment decay."""
-    beta2: float = Field(0.98, ge=0.0, lt=1.0)
+    beta2: float = Field(default=0.98, ge=0.0, lt=1.0)
     """Second-moment decay."""
-    eps: float = Field(1e-8, gt=0.0)
+    eps: float = Field(default=1e-8, gt=0.0)
     """Added to the root of the second moment; not disclosed, the usual value."""
-    weight_decay: float = Field(0.1, ge=0.0)
+    weight_decay: float = Field(default=0.1, ge=0.0)
     """Weight decay."""
     decoupled: bool = True
     """True is AdamW; False adds the decay to the gradient. The paper does not say which."""
     decay_vectors: bool = False
     """Decay norm gains, biases and gates too; the paper does not say, ours leaves them out as is usual."""
-    clip: float = Field(1.0, gt=0.0)
+    clip: float = Field(default=1.0, gt=0.0)
     """Greatest norm of the whole gradient."""
 
 
 class TrainSettings(Settings):
     """One climb of reinforcement learning."""
 
-    updates: int = Field(200, ge=1)
+    updates: int = Field(default=200, ge=1)
     """Updates of one climb."""
-    groups: int = Field(32, ge=1)
+    groups: int = Field(default=32, ge=1)
     """Groups (tasks) of one update."""
-    group_size: int = Field(8, ge=2)
+    group_size: int = Field(default=8, ge=2)
     """Trajectories of one group."""
     max_lag: Literal[0, 1, 3] = 1
     """S: how many versions older than the one being updated a token may be. 0 alternates strictly."""
-    refill: float = Field(1.0, ge=0.0)
+    refill: float = Field(default=1.0, ge=0.0)
     """Replacements allowed per update for groups without raw variance, as a multiple of ``groups``."""
-    max_skipped: int = Field(3, ge=1)
+    max_skipped: int = Field(default=3, ge=1)
     """Updates in a row without one kept group after which the climb ends."""
-    validation_cadence: int = Field(20, ge=0)
+    validation_cadence: int = Field(default=20, ge=0)
     """Validate after every so many updates, and after the last; 0 never. The paper does not disclose it."""
-    patience: int = Field(5, ge=1)
+    patience: int = Field(default=5, ge=1)
     """Validations without gain after which the climb ends. The paper does not disclose it."""
-    micro_batch_tokens: int = Field(4096, ge=1)
+    micro_batch_tokens: int = Field(default=4096, ge=1)
     """Tokens, padding included, of one forward and backward pass; a longer trajectory stands alone."""
-    threads: int = Field(1, ge=1)
+    threads: int = Field(default=1, ge=1)
     """CPU threads of the update."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    """Arithmetic of the forward and backward pass; weights and optimizer stay float32, because a step of 1e-6 is lost in bfloat16."""
+    """Arithmetic of the two passes; weights and optimizer stay float32, bfloat16 would lose a step of 1e-6."""
     activation_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a quarter slower."""
     seed: int = 0

@@ -37,6 +37,7 @@ def token_logprobs(
     hidden: Tensor,  # [K, H]
     head: nn.Linear,
     targets: Tensor,  # [K]
+    *,
     temperature: float = 1.0,
     chunk: int = 128,
     fused: bool = FUSED,
@@ -56,7 +57,7 @@ def token_logprobs(
         )
     parts = [
         checkpoint(_chunk_logprobs, rows, head.weight, bias, wanted, use_reentrant=False)
-        for rows, wanted in zip(scaled.split(chunk), targets.split(chunk), strict=True)
+        for rows, wanted in zip(torch.split(scaled, chunk), torch.split(targets, chunk), strict=True)
     ]
     return torch.cat(parts)
 
@@ -72,7 +73,7 @@ def mean_entropy(hidden: Tensor, head: nn.Linear, temperature: float = 1.0, chun
         return 0.0
     total = 0.0
     with torch.no_grad():
-        for rows in hidden.to(head.weight.dtype).split(chunk):
+        for rows in torch.split(hidden.to(head.weight.dtype), chunk):
             logp = (head(rows) / temperature).log_softmax(dim=1)  # [chunk, V]
             total -= float((logp.exp() * logp).sum())
     return total / hidden.shape[0]

@@ -126,9 +126,9 @@ class Learner:
         device = self.head.weight.device
         with torch.autocast(device.type, torch.bfloat16, enabled=self.settings.dtype == "bfloat16"):
             hidden = hidden_states(self.backbone, batch.ids.to(device)).flatten(0, 1)[batch.predicting.to(device)]
-        logp = token_logprobs(
-            hidden, self.head, batch.targets.to(device), self.settings.loss.temperature, self.settings.loss.chunk_tokens
-        )
+        rule = self.settings.loss
+        targets = batch.targets.to(device)
+        logp = token_logprobs(hidden, self.head, targets, temperature=rule.temperature, chunk=rule.chunk_tokens)
         return hidden, TokenTerms(logp, batch.logq.to(logp), batch.advantage.to(logp))
 
     def _loss(self, terms: TokenTerms, total: int) -> Tensor:
@@ -181,7 +181,7 @@ def _prepare(model: Any, settings: TrainSettings) -> None:
         if isinstance(module, nn.Dropout) and module.p > 0:
             raise ValueError("activation checkpointing needs training mode, and this model has dropout; set it to 0")
     model.train()
-    model.gradient_checkpointing_enable()
+    model.activation_checkpointing_enable()
 
 
 def _check_parameters(model: Any) -> None:
