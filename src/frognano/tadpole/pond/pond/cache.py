@@ -5,7 +5,7 @@ class LRUCache:
     """At most limit values; the one not used for longest goes first."""
 
     def __init__(self, limit: int = 2) -> None:
-        """Raise ValueError if limit is below 1."""
+        """Raise ValueError if limit, 2 by default, is below 1."""
         if limit < 1:
             raise ValueError("limit must be at least 1")
         self.limit = limit
@@ -15,7 +15,7 @@ class LRUCache:
         return len(self._values)
 
     def get(self, key: str, default: object = None) -> object:
-        """Return the value of key and mark it used, else default."""
+        """Return the value of key and mark it used, else default (None)."""
         if key not in self._values:
             return default
         self._values[key] = self._values.pop(key)
@@ -64,13 +64,13 @@ def is_fresh(stored: int, now: int, ttl: int = 60) -> bool:
     return ttl == 0 or age < ttl
 
 
-def purge(entries: dict, now: int) -> list:
+def purge(entries: dict, now: int, grace: int = 0) -> list:
     """Remove what is due from entries, {key: time}; return the keys removed.
 
-    An entry is due when its time is at or before now. The keys are in
-    the order of their times, equals in the order of entries.
+    An entry is due when its time plus grace (default 0) is at or before
+    now. The keys are in the order of their times, equals as in entries.
     """
-    due = [key for key, time in entries.items() if time <= now]
+    due = [key for key, time in entries.items() if time + grace <= now]
     due.sort(key=entries.get)
     for key in due:
         del entries[key]
@@ -109,7 +109,7 @@ def lookup(layers: list, key: str, default: object = None) -> object:
     """Return the value of key in the first of layers, dicts, that has it.
 
     It is also stored in all layers before that one. If none has it,
-    return default and store nothing.
+    return default (None) and store nothing.
     """
     for index, layer in enumerate(layers):
         if key in layer:

@@ -79,7 +79,7 @@ def brightness(rgb: tuple) -> int:
 
 
 def is_dark(rgb: tuple, limit: int = 128) -> bool:
-    """Return whether the mean of the three channels is below limit."""
+    """Return whether the mean of the channels is below limit (default 128)."""
     total = 0
     for channel in rgb:
         total += channel

@@ -15,13 +15,16 @@ def from_edges(edges: list, directed: bool = False) -> dict:
     return graph
 
 
-def reverse(graph: dict) -> dict:
-    """Return the graph with every edge turned around, nodes in order."""
-    turned = {node: [] for node in graph}
-    for node, targets in graph.items():
+def in_degrees(graph: dict) -> dict:
+    """Return {node: number of edges that lead to it}, nodes in order.
+
+    Repeated edges count as often as they are there.
+    """
+    degrees = {node: 0 for node in graph}
+    for targets in graph.values():
         for target in targets:
-            turned[target].append(node)
-    return turned
+            degrees[target] += 1
+    return degrees
 
 
 def reachable(graph: dict, start: str) -> list:

@@ -40,7 +40,10 @@ def gaps(intervals: list, low: int, high: int) -> list:
 
 
 def subtract(whole: tuple, removed: tuple) -> list:
-    """Return the none, one or two parts of whole outside removed."""
+    """Return the none, one or two parts of whole outside removed.
+
+    An empty removed, and one that only touches, leave the whole.
+    """
     start, end = max(whole[0], removed[0]), min(whole[1], removed[1])
     if start >= end:
         return [whole]

@@ -4,7 +4,7 @@
 def shape(matrix: list) -> tuple:
     """Return (rows, columns), (0, 0) for no rows.
 
-    Raise ValueError if the rows differ in length.
+    Raise ValueError("uneven rows") if the rows differ in length.
     """
     if not matrix:
         return 0, 0
@@ -23,10 +23,14 @@ def identity(size: int) -> list:
 
 
 def transpose(matrix: list) -> list:
-    """Return the matrix with rows and columns swapped; [] gives []."""
+    """Return the matrix with rows and columns swapped; [] gives [].
+
+    Raise ValueError if the rows differ in length.
+    """
+    width = shape(matrix)[1]
     flipped = []
-    for column in zip(*matrix):
-        flipped.append(list(column))
+    for column in range(width):
+        flipped.append([row[column] for row in matrix])
     return flipped
 
 
@@ -62,7 +66,7 @@ def multiply(left: list, right: list) -> list:
 def trace(matrix: list) -> float:
     """Return the sum of the main diagonal, 0 for [].
 
-    Raise ValueError if the matrix is not square.
+    Raise ValueError("not square") if the matrix is not.
     """
     rows, columns = shape(matrix)
     if rows != columns:
@@ -82,7 +86,7 @@ def minor(matrix: list, row: int, column: int) -> list:
 def determinant(matrix: list) -> float:
     """Return the determinant of a square matrix; that of [] is 1.
 
-    Raise ValueError if the matrix is not square.
+    Raise ValueError("not square") if the matrix is not.
     """
     rows, columns = shape(matrix)
     if rows != columns:

@@ -18,7 +18,10 @@ def parse_cents(text: str) -> int:
 
 
 def format_cents(cents: int, symbol: str = "$") -> str:
-    """Return cents as an amount like "$1,234.50" or "-$0.05"."""
+    """Return cents as an amount like "$1,234.50" or "-$0.05".
+
+    The symbol, "$" by default, stands before the digits as it is.
+    """
     sign = "-" if cents < 0 else ""
     whole, part = divmod(abs(cents), 100)
     return f"{sign}{symbol}{whole:,}.{part:02d}"
@@ -48,8 +51,8 @@ def add_percent(cents: int, percent: int) -> int:
 def discount(cents: int, percent: int, most: int = 0) -> int:
     """Return cents less percent of it, the reduction rounded down.
 
-    If most is above 0 the reduction is at most that. Raise ValueError if
-    percent is outside 0..100 (both allowed).
+    The reduction is at most most, where 0, the default, is no limit.
+    Raise ValueError if percent is outside 0..100 (both allowed).
     """
     if percent < 0 or percent > 100:
         raise ValueError("percent must be in 0..100")
@@ -62,8 +65,8 @@ def discount(cents: int, percent: int, most: int = 0) -> int:
 def make_change(cents: int, coins: tuple = _COINS) -> dict:
     """Return {coin: count}, always taking the greatest coin that fits.
 
-    Coins not used are left out. Raise ValueError if something is left
-    that no coin fits.
+    Coins are in any order, 200 to 1 by default; those not used are left
+    out. Raise ValueError if a rest remains that no coin fits.
     """
     change = {}
     for coin in sorted(coins, reverse=True):
@@ -90,9 +93,9 @@ def tier_price(quantity: int, tiers: dict) -> int:
 def months_to_pay(debt: int, payment: int, percent: int = 0) -> int:
     """Return how many monthly payments clear debt.
 
-    Before each payment percent of the debt, rounded down, is added as
-    interest. Raise ValueError if the first payment does not exceed its
-    interest.
+    Before each payment percent (default 0) of the debt, rounded down, is
+    added. No debt takes 0 payments. Raise ValueError if the first one
+    does not exceed what is added before it.
     """
     if debt > 0 and payment <= debt * percent // 100:
         raise ValueError("payment too small")
@@ -108,7 +111,7 @@ def cheapest(offers: dict) -> str:
     """Return the name in offers, {name: (price, amount)}, of the best buy.
 
     It has the lowest price per amount; of equals the name first in the
-    alphabet. Raise ValueError for no offers.
+    alphabet. Raise ValueError("no offers") if offers is empty.
     """
     if not offers:
         raise ValueError("no offers")

@@ -10,17 +10,17 @@ def split_words(name: str) -> list:
     and blanks separate words and are dropped.
     """
     spaced = ""
-    for index, char in enumerate(name):
-        if index > 0 and char.isupper() and name[index - 1].islower():
+    for before, char in zip(" " + name, name):
+        if char.isupper() and before.islower():
             spaced += " "
         spaced += " " if char in "_-" else char
     return spaced.lower().split()
 
 
 def snake_case(name: str, sep: str = "_") -> str:
-    """Return the words of name in lower case, joined by sep.
+    """Return the words of name in lower case, joined by sep, "_" by default.
 
-    A digit in front gets a leading "_".
+    A result with a digit in front gets a leading "_".
     """
     joined = sep.join(split_words(name))
     return "_" + joined if joined[:1].isdigit() else joined
@@ -29,7 +29,7 @@ def snake_case(name: str, sep: str = "_") -> str:
 def camel_case(name: str, upper: bool = False) -> str:
     """Return name as one word with a capital at each word but the first.
 
-    With upper the first word has a capital too.
+    With upper (default False) the first word has a capital too.
     """
     words = split_words(name)
     start = 0 if upper else 1
@@ -39,7 +39,8 @@ def camel_case(name: str, upper: bool = False) -> str:
 def initials(name: str, most: int = 3, dots: bool = False) -> str:
     """Return the upper-case first letters of at most most words.
 
-    most is 3 by default; with dots each letter is followed by a dot.
+    most is 3 by default. With dots, which are off by default, each
+    letter is followed by a dot.
     """
     letters = [word[0].upper() for word in name.split()[:most]]
     end = "." if dots else ""

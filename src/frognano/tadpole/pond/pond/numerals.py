@@ -70,7 +70,8 @@ def ordinal(number: int) -> str:
 def group_digits(number: int, sep: str = ",", size: int = 3) -> str:
     """Return number with sep between groups of size digits from the right.
 
-    A leading "-" is kept and no separator follows it.
+    sep is "," and size 3 by default. A leading "-" is kept and no
+    separator follows it.
     """
     digits = str(abs(number))
     groups = []

@@ -95,7 +95,8 @@ def normalize(path: str) -> str:
 def relative_to(path: str, base: str) -> str:
     """Return path as seen from the folder base, "." if they are equal.
 
-    Raise ValueError if path is neither base nor below it.
+    base may end in a slash. Raise ValueError if path is neither base nor
+    below it.
     """
     if path == base:
         return "."
@@ -136,8 +137,8 @@ def matches(name: str, pattern: str) -> bool:
 def safe_name(name: str, limit: int = 32) -> str:
     """Return name with all but letters, digits and "._-" made "_".
 
-    Leading dots are dropped, then it is cut to limit characters. When
-    nothing is left the result is "_".
+    Leading dots are dropped, then it is cut to limit characters, 32 by
+    default. When nothing is left the result is "_".
     """
     safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
     safe = safe.lstrip(".")[:limit]

@@ -4,7 +4,7 @@ import heapq
 
 
 class PriorityQueue:
-    """Items taken out lowest priority number first, equals in order."""
+    """Items taken out lowest priority number first, equals as added."""
 
     def __init__(self) -> None:
         self._heap = []
@@ -14,7 +14,7 @@ class PriorityQueue:
         return len(self._heap)
 
     def push(self, item: object, priority: int = 0) -> None:
-        """Add item; the lower its priority number, the sooner it leaves."""
+        """Add item with a priority, 0 by default; the lowest leave first."""
         heapq.heappush(self._heap, (priority, self._added, item))
         self._added += 1
 

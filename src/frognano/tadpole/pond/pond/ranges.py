@@ -26,7 +26,8 @@ def wrap(value: int, low: int, high: int) -> int:
 def page_count(total: int, per_page: int = 20) -> int:
     """Return how many pages hold total items; 0 items need 0 pages.
 
-    Raise ValueError if total is below 0 or per_page is below 1.
+    per_page is 20 by default. Raise ValueError if total is below 0 or
+    per_page is below 1.
     """
     if total < 0 or per_page < 1:
         raise ValueError("bad page size")
@@ -37,8 +38,8 @@ def page_count(total: int, per_page: int = 20) -> int:
 def page_bounds(page: int, total: int, per_page: int = 20) -> tuple:
     """Return (start, stop) of a page, counted from 1; stop is exclusive.
 
-    The last page may be short. Page 1 of no items is (0, 0). Raise
-    IndexError for a page below 1 or any other page without items.
+    per_page is 20 by default; the last page may be short. Page 1 of no
+    items is (0, 0). Raise IndexError for any other page without items.
     """
     start = (page - 1) * per_page
     if page < 1 or (page > 1 and start >= total):
@@ -50,7 +51,7 @@ def parse_ranges(spec: str) -> list:
     """Return the integers named by a spec like "1-3,7", ascending.
 
     Both ends of a range count, repeats are dropped and blank parts are
-    skipped. Raise ValueError if a range runs backwards.
+    skipped. Raise ValueError("backwards range: 3-1") for one like that.
     """
     found = set()
     for part in spec.split(","):
@@ -84,7 +85,8 @@ def format_ranges(numbers: list) -> str:
 def countdown(start: int, stop: int = 0, step: int = 1) -> list:
     """Return start, start - step, ... as long as they are not below stop.
 
-    A start below stop gives []. Raise ValueError if step is below 1.
+    stop is 0 and step 1 by default; a start below stop gives []. Raise
+    ValueError if step is below 1.
     """
     if step < 1:
         raise ValueError("step must be at least 1")
@@ -102,10 +104,8 @@ def nearest_multiple(value: int, step: int) -> int:
     """
     if step <= 0:
         raise ValueError("step must be positive")
-    below = value - value % step
-    if 2 * (value - below) >= step:
-        return below + step
-    return below
+    above = value % step
+    return value - above + (step if 2 * above >= step else 0)
 
 
 def missing(numbers: list) -> list:

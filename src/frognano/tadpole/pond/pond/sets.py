@@ -4,7 +4,7 @@
 def unique(items: list, key: object = None) -> list:
     """Return items without repeats; the first of equals stays.
 
-    Items are equal if key(item) is equal, or the items without a key.
+    With a key (default None) items are equal if key(item) is equal.
     """
     kept = {}
     for item in items:
@@ -75,12 +75,15 @@ def subsets(items: list, largest: int = 2) -> list:
     return found
 
 
-def partition(items: list, test: object) -> tuple:
-    """Return (passing, failing): items by whether test(item) is true."""
-    passing, failing = [], []
+def majority(items: list, default: object = None) -> object:
+    """Return the item that makes more than half of items, else default.
+
+    The default is None unless given.
+    """
     for item in items:
-        (passing if test(item) else failing).append(item)
-    return passing, failing
+        if 2 * items.count(item) > len(items):
+            return item
+    return default
 
 
 def repeated(items: list, times: int = 2) -> list:

@@ -50,8 +50,8 @@ def variance(values: list, sample: bool = True) -> float:
 def quantile(values: list, share: float = 0.5) -> float:
     """Return the value below which share of the sorted values lie.
 
-    Between two values it interpolates linearly. Raise ValueError if
-    share is outside 0..1 (both allowed) or there are no values.
+    share is 0.5 by default. Between two values it interpolates linearly.
+    Raise ValueError if share is not in 0..1 or there are no values.
     """
     if not values or not 0 <= share <= 1:
         raise ValueError("bad quantile")
@@ -80,7 +80,7 @@ def histogram(values: list, edges: list) -> list:
 
 
 def moving_average(values: list, size: int = 3) -> list:
-    """Return the means of every size neighbouring values, in order.
+    """Return the means of every size (default 3) neighbours, in order.
 
     Fewer than size values give []. Raise ValueError if size is below 1.
     """
@@ -93,8 +93,8 @@ def moving_average(values: list, size: int = 3) -> list:
 def weighted_mean(values: list, weights: list) -> float:
     """Return the mean of values, each counted with its weight.
 
-    Raise ValueError if the lists differ in length or the weights sum
-    to 0.
+    Raise ValueError("lengths differ") if the lists do, and
+    ValueError("weights sum to 0") if they do.
     """
     if len(values) != len(weights):
         raise ValueError("lengths differ")
@@ -117,7 +117,8 @@ def ranks(values: list) -> list:
 def rescale(values: list, low: float = 0.0, high: float = 1.0) -> list:
     """Return values stretched so the least is low, the greatest high.
 
-    When all values are equal, each becomes low. No values give [].
+    low is 0 and high 1 by default. When all values are equal, each
+    becomes low. No values give [].
     """
     least = min(values, default=0)
     spread = max(values, default=0) - least

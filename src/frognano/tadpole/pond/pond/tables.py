@@ -3,11 +3,12 @@
 
 def columns(rows: list) -> list:
     """Return every key used in rows, in order of first appearance."""
-    seen = {}
+    names = []
     for row in rows:
         for key in row:
-            seen.setdefault(key, True)
-    return list(seen)
+            if key not in names:
+                names.append(key)
+    return names
 
 
 def where(rows: list, **wanted: object) -> list:
@@ -17,7 +18,7 @@ def where(rows: list, **wanted: object) -> list:
     """
     found = []
     for row in rows:
-        if all(key in row and row[key] == wanted[key] for key in wanted):
+        if all(k in row and row[k] == wanted[k] for k in wanted):
             found.append(row)
     return found
 
@@ -48,8 +49,7 @@ def group_rows(rows: list, key: str) -> dict:
 def total_by(rows: list, key: str, field: str) -> dict:
     """Return {value of key: sum of field}; a missing field counts 0.
 
-    The order is that of first appearance. Raise KeyError if a row has no
-    key.
+    They are in order of appearance. Raise KeyError for a row without key.
     """
     totals = {}
     for row in rows:
@@ -59,12 +59,18 @@ def total_by(rows: list, key: str, field: str) -> dict:
 
 
 def fill_missing(rows: list, default: object = "") -> list:
-    """Return new rows that all have every key, default where it was missing.
+    """Return new rows with every key, and default where it was missing.
 
-    Keys are in order of first appearance among all rows.
+    default is "" unless given, None counts as missing.
     """
-    keys = columns(rows)
-    return [{key: row.get(key, default) for key in keys} for row in rows]
+    filled = []
+    for row in rows:
+        new = {}
+        for key in columns(rows):
+            value = row.get(key)
+            new[key] = default if value is None else value
+        filled.append(new)
+    return filled
 
 
 def join_rows(left: list, right: list, key: str) -> list:
@@ -82,9 +88,9 @@ def join_rows(left: list, right: list, key: str) -> list:
 
 
 def pivot(rows: list, row: str, column: str, value: str) -> dict:
-    """Return {row value: {column value: value}}, both in row order.
+    """Return {row value: {column value: value}}, in the order of rows.
 
-    Raise ValueError if two rows would fill the same cell.
+    Raise ValueError("cell filled twice") if two rows have the same.
     """
     cells = {}
     for entry in rows:
@@ -111,10 +117,10 @@ def column_widths(lines: list, least: int = 1) -> list:
 
 
 def format_row(cells: list, widths: list, sep: str = " | ") -> str:
-    """Return cells padded to widths and joined by sep, numbers to the right.
+    """Return cells padded to widths and joined by sep, " | " by default.
 
-    Blanks at the end are stripped. Raise ValueError if the lengths of
-    cells and widths differ.
+    Numbers are set to the right, blanks at the end are stripped. Raise
+    ValueError if the lengths of cells and widths differ.
     """
     if len(cells) != len(widths):
         raise ValueError("lengths differ")
@@ -128,7 +134,8 @@ def format_row(cells: list, widths: list, sep: str = " | ") -> str:
 def parse_row(line: str, sep: str = ",") -> list:
     """Return the cells of line, split at sep outside of double quotes.
 
-    The quotes are dropped. Raise ValueError if one is left open.
+    sep is "," by default. The quotes are dropped. Raise
+    ValueError("open quote") if one is not closed.
     """
     cells, quoted = [""], False
     for char in line:

@@ -17,8 +17,8 @@ def placeholders(text: str) -> list:
 def fill(text: str, values: dict, default: str | None = None) -> str:
     """Return text with each {name} replaced by its value as text.
 
-    A name not in values gets default; without a default, raise KeyError
-    of the name. A brace that is never closed is kept.
+    A name not in values gets default. If that is None, as it is unless
+    given, raise KeyError(name). A brace that is never closed is kept.
     """
     filled, *pieces = text.split("{")
     for piece in pieces:
@@ -37,7 +37,8 @@ def fill(text: str, values: dict, default: str | None = None) -> str:
 def plural(count: int, word: str, many: str = "") -> str:
     """Return the count and word, in the plural unless count is 1 or -1.
 
-    The plural is many, or without it word and "s", or "es" after s or x.
+    The plural is many, or if that is "", the default, word with "s", or
+    with "es" after s or x.
     """
     if abs(count) == 1:
         return f"{count} {word}"
@@ -56,9 +57,10 @@ def join_words(words: list, last: str = "and") -> str:
 
 
 def number_lines(text: str, start: int = 1) -> str:
-    """Return text with "N: " put before each line, from start on.
+    """Return text with "N: " put before each line, counting from start.
 
-    Numbers are padded on the left to the width of the last one.
+    start is 1 by default. Numbers are padded on the left to the width of
+    the last one.
     """
     lines = text.split("\n")
     width = len(str(start + len(lines) - 1))
@@ -84,8 +86,8 @@ def pad_field(text: str, spec: str) -> str:
 def section(text: str, name: str, keep: bool = True) -> str:
     """Return text with the tags [name] and [/name] removed.
 
-    Unless keep, what is between them goes too. Only the first pair
-    counts; without one, text is returned as it is.
+    Unless keep (default True), what is between them goes too. Only the
+    first pair counts; without one, text is returned as it is.
     """
     before, opening, rest = text.partition(f"[{name}]")
     inner, closing, after = rest.partition(f"[/{name}]")
@@ -95,9 +97,10 @@ def section(text: str, name: str, keep: bool = True) -> str:
 
 
 def bullet_list(items: list, mark: str = "-", level: int = 0) -> list:
-    """Return one line per item, with mark and a space before it.
+    """Return one line per item, with mark, "-" by default, and a space.
 
-    A list among the items is one level deeper, which is two blanks more.
+    Each level puts two blanks before that. The first is 0 by default; a
+    list among the items is one level deeper.
     """
     lines = []
     for item in items:

@@ -4,8 +4,8 @@
 def truncate(text: str, width: int, marker: str = "...") -> str:
     """Return text cut to width characters, ending in marker if cut.
 
-    Text of exactly width characters is kept whole. Raise ValueError if
-    width is less than the length of marker.
+    marker is "..." by default. Text of exactly width characters is kept.
+    Raise ValueError if width is less than the length of marker.
     """
     if width < len(marker):
         raise ValueError("width is less than the marker")
@@ -26,9 +26,9 @@ def squeeze(text: str, keep_lines: bool = False) -> str:
 
 
 def indent(text: str, width: int = 4, first: bool = True) -> str:
-    """Return text with width spaces put before every line not blank.
+    """Return text with width spaces (default 4) before every line not blank.
 
-    With first=False the first line is left as it is.
+    Unless first (default True), the first line is left as it is.
     """
     lines = []
     for number, line in enumerate(text.split("\n")):
@@ -41,7 +41,7 @@ def indent(text: str, width: int = 4, first: bool = True) -> str:
 def wrap_words(text: str, width: int = 60) -> list:
     """Return the words of text filled into lines of at most width.
 
-    A word longer than width gets a line of its own. No words give [].
+    width is 60 by default; a longer word has its own line. [] for none.
     """
     lines = []
     for word in text.split():
@@ -66,7 +66,7 @@ def common_prefix(words: list) -> str:
 def between(text: str, start: str, end: str) -> str:
     """Return the text between the first start and the next end after it.
 
-    Raise ValueError naming the marker that is missing.
+    Raise ValueError("missing X") if the marker X is not there.
     """
     begin = text.find(start)
     if begin < 0:
@@ -79,10 +79,11 @@ def between(text: str, start: str, end: str) -> str:
 
 
 def word_counts(text: str, least: int = 1) -> dict:
-    """Return {word: count} of lower-cased words seen at least least times.
+    """Return {word: count} of lower-cased words seen least times or more.
 
-    Any of ".,;:!?" at the ends of a word are dropped. The commonest come
-    first, equals alphabetically.
+    least is 1 by default. Any of ".,;:!?" at the ends of a word are cut,
+    and a word of only those is left out. The commonest come first,
+    equals alphabetically.
     """
     counts = {}
     for word in text.lower().split():
@@ -111,7 +112,7 @@ def is_palindrome(text: str) -> bool:
 def mask(secret: str, keep: int = 4, char: str = "*") -> str:
     """Return secret with all but its last keep characters made char.
 
-    A secret of keep characters or fewer is masked whole.
+    keep is 4 and char "*" by default; a secret not longer is all masked.
     """
     hidden = len(secret) - keep
     if hidden <= 0:
@@ -122,7 +123,8 @@ def mask(secret: str, keep: int = 4, char: str = "*") -> str:
 def expand_tabs(line: str, size: int = 8) -> str:
     """Return line with each tab made spaces up to a multiple of size.
 
-    A tab gives at least one space. Raise ValueError if size is below 1.
+    size is 8 by default and a tab gives at least one space. Raise
+    ValueError if size is below 1.
     """
     if size < 1:
         raise ValueError("size must be at least 1")

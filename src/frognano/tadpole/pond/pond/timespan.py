@@ -37,7 +37,8 @@ def parse_span(text: str) -> int:
 def format_span(seconds: int, limit: int = 2) -> str:
     """Return a span like "1h 30m" of its limit greatest non-zero units.
 
-    What is smaller is cut off, not rounded. 0 seconds are "0s".
+    limit is 2 by default, units are d, h, m and s. What is smaller is
+    cut off, not rounded. 0 seconds are "0s".
     """
     parts = []
     for unit, size in _UNITS.items():
@@ -95,8 +96,6 @@ def is_open(now: int, opens: int, closes: int) -> bool:
     If closes is before opens the span goes past midnight; if they are
     equal it is always open.
     """
-    if opens == closes:
-        return True
     if opens < closes:
         return opens <= now < closes
     return now >= opens or now < closes
@@ -110,10 +109,9 @@ def ago(seconds: int) -> str:
     """
     for name, size in _NAMES.items():
         count = seconds // size
-        if count == 1:
-            return f"1 {name} ago"
-        if count > 1:
-            return f"{count} {name}s ago"
+        if count > 0:
+            ending = "s" if count > 1 else ""
+            return f"{count} {name}{ending} ago"
     return "just now"
 
 

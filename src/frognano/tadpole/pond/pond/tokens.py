@@ -79,7 +79,7 @@ def eval_postfix(tokens: list) -> int:
 def split_top(text: str, sep: str = ",") -> list:
     """Return text split at sep outside of (), [] and {}, parts stripped.
 
-    Brackets must be balanced. Blank text gives [].
+    sep is "," by default. Brackets must be balanced. Blank text gives [].
     """
     parts, depth, start = [], 0, 0
     for index, char in enumerate(text):
@@ -108,7 +108,8 @@ def unquote(text: str) -> str:
 def strip_comment(line: str, marker: str = "#") -> str:
     """Return line up to the first marker outside of double quotes.
 
-    Blanks at the end are stripped, also when there is no comment.
+    marker is "#" by default. Blanks at the end are stripped, also when
+    there is no comment.
     """
     quoted = False
     for index, char in enumerate(line):

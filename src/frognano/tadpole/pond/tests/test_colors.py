@@ -21,8 +21,10 @@ def test_parse_hex_needs_no_mark():
 
 
 def test_parse_hex_rejects_another_length():
-    with pytest.raises(ValueError, match="bad color: #1234"):
+    with pytest.raises(ValueError):
         parse_hex("#1234")
+    with pytest.raises(ValueError):
+        parse_hex("#11223344")
 
 
 def test_parse_hex_rejects_other_digits():
@@ -131,6 +133,7 @@ def test_brightness_counts_exact_thousandths():
     assert brightness((1000, 0, 0)) == 299
     assert brightness((0, 1000, 0)) == 587
     assert brightness((0, 0, 1000)) == 114
+    assert brightness((0, 10, 80)) == 14
 
 
 def test_brightness_reaches_both_ends():
@@ -211,7 +214,7 @@ def test_nearest_squares_the_differences():
 
 
 def test_nearest_rejects_an_empty_palette():
-    with pytest.raises(ValueError, match="empty palette"):
+    with pytest.raises(ValueError):
         nearest(BLACK, {})
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from pond.graph import busiest, cheapest_costs, components, from_edges
-from pond.graph import reachable, reverse, shortest_path, topological
+from pond.graph import in_degrees, reachable, shortest_path, topological
 from pond.graph import two_colors
 
 
@@ -23,17 +23,17 @@ def test_from_edges_of_nothing_is_empty():
     assert from_edges([]) == {}
 
 
-def test_reverse_turns_edges():
+def test_in_degrees_counts_edges():
     graph = {"a": ["b", "c"], "b": ["c"], "c": []}
-    assert reverse(graph) == {"a": [], "b": ["a"], "c": ["a", "b"]}
+    assert in_degrees(graph) == {"a": 0, "b": 1, "c": 2}
 
 
-def test_reverse_of_a_loop():
-    assert reverse({"a": ["a"]}) == {"a": ["a"]}
+def test_in_degrees_counts_repeats_and_loops():
+    assert in_degrees({"a": ["a", "b", "b"], "b": []}) == {"a": 1, "b": 2}
 
 
-def test_reverse_of_nothing_is_empty():
-    assert reverse({}) == {}
+def test_in_degrees_of_nothing_is_empty():
+    assert in_degrees({}) == {}
 
 
 def test_reachable_lists_the_nearest_first():
@@ -54,6 +54,8 @@ def test_reachable_rejects_an_unknown_start():
 def test_shortest_path_has_the_fewest_edges():
     graph = {"a": ["b", "c"], "b": ["d"], "c": ["e"], "d": ["e"], "e": []}
     assert shortest_path(graph, "a", "e") == ["a", "c", "e"]
+    graph = {"a": ["b", "c"], "b": ["e"], "c": ["d"], "d": ["e"], "e": []}
+    assert shortest_path(graph, "a", "e") == ["a", "b", "e"]
 
 
 def test_shortest_path_to_the_start():

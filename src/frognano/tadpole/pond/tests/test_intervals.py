@@ -24,6 +24,7 @@ def test_merge_joins_overlapping_ones():
 
 def test_merge_joins_touching_ones():
     assert merge([(1, 3), (3, 5), (6, 7)]) == [(1, 5), (6, 7)]
+    assert merge([(1, 3), (5, 6), (6, 7)]) == [(1, 3), (5, 7)]
 
 
 def test_merge_drops_empty_ones():
@@ -52,11 +53,17 @@ def test_subtract_leaves_two_parts():
 def test_subtract_leaves_one_part():
     assert subtract((1, 9), (0, 5)) == [(5, 9)]
     assert subtract((1, 9), (5, 9)) == [(1, 5)]
-    assert subtract((1, 9), (9, 12)) == [(1, 9)]
 
 
 def test_subtract_leaves_nothing():
     assert subtract((1, 9), (1, 9)) == []
+    assert subtract((1, 9), (0, 10)) == []
+
+
+def test_subtract_of_nothing_leaves_the_whole():
+    assert subtract((1, 9), (9, 12)) == [(1, 9)]
+    assert subtract((1, 9), (11, 12)) == [(1, 9)]
+    assert subtract((1, 9), (4, 4)) == [(1, 9)]
 
 
 def test_covered_counts_overlaps_once():
@@ -74,6 +81,7 @@ def test_covered_of_nothing_is_zero():
 
 def test_most_at_once_counts_shared_points():
     assert most_at_once([(1, 5), (2, 6), (4, 9), (7, 8)]) == 3
+    assert most_at_once([(0, 9), (1, 2), (3, 5), (4, 6)]) == 3
 
 
 def test_most_at_once_does_not_count_touching_ones():

@@ -65,6 +65,8 @@ def test_batches_of_nothing_is_empty():
 def test_batches_rejects_size_zero():
     with pytest.raises(ValueError):
         batches([1], 0)
+    with pytest.raises(ValueError):
+        batches([1], -1)
 
 
 def test_interleave_takes_turns():

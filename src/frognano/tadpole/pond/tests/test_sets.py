@@ -1,4 +1,4 @@
-from pond.sets import common, covers, difference, exclusive, partition
+from pond.sets import common, covers, difference, exclusive, majority
 from pond.sets import repeated, similarity, subsets, unique
 
 
@@ -82,16 +82,19 @@ def test_subsets_of_nothing_is_empty():
     assert subsets([1, 2], 0) == []
 
 
-def test_partition_separates_by_test():
-    assert partition([1, 2, 3, 4], lambda n: n % 2) == ([1, 3], [2, 4])
+def test_majority_is_more_than_half():
+    assert majority([1, 2, 2]) == 2
+    assert majority(["a", "b", "a", "c", "a"]) == "a"
 
 
-def test_partition_when_all_pass():
-    assert partition(["a"], bool) == (["a"], [])
+def test_majority_is_not_just_half():
+    assert majority([1, 1, 2, 2]) is None
+    assert majority([1, 1, 2, 3], 0) == 0
 
 
-def test_partition_of_nothing():
-    assert partition([], bool) == ([], [])
+def test_majority_of_nothing_is_the_default():
+    assert majority([]) is None
+    assert majority([], 5) == 5
 
 
 def test_repeated_defaults_to_twice():

@@ -20,10 +20,12 @@ def test_mean_rejects_no_values():
 
 def test_median_of_an_odd_count():
     assert median([9, 1, 5]) == 5
+    assert median([9, 1, 5, 2, 7]) == 5
 
 
 def test_median_of_an_even_count():
     assert median([8, 1, 3, 4]) == 3.5
+    assert median([1, 2]) == 1.5
 
 
 def test_median_of_one_value():

