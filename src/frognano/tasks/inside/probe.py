@@ -1,0 +1,199 @@
+"""The test process: runs pytest on chosen tests and reports every step to the parent that watches it.
+
+It runs in the same process as the solver's code, so nothing it says is believed by itself: the parent demands
+that planted tests which must fail did fail, that every expected test reported, and that the process ended as
+its report says. It keeps its tools as early-bound references, takes a fingerprint of pytest before any of the
+solver's files can be imported, and compares it at the end. It does not protect from code that finds this
+reporter in memory and forges a whole consistent report, planted tests included.
+
+Standard library and pytest only; Python 3.6 and later.
+"""
+
+# ruff: noqa: UP, PTH
+
+import builtins
+import gc
+import json
+import os
+import random
+import sys
+import types
+
+WATCHED = ("_pytest", "pytest", "pluggy", "unittest")
+MESSAGE_CHARS = 6000
+MAX_MESSAGES = 50
+
+
+def fingerprint():
+    # type: () -> dict
+    """Identity of every function and class attribute of the test machinery and of every builtin."""
+    marks = {}
+    for name, module in sorted(sys.modules.items()):
+        if name.split(".")[0] in WATCHED and isinstance(module, types.ModuleType):
+            _mark_namespace(marks, name, vars(module), 0)
+    for key, value in vars(builtins).items():
+        # The interactive ``_`` is set by displayhook and gettext, and belongs to nobody.
+        if key != "_":
+            marks["builtins", key] = (value, None)
+    return marks
+
+
+def _mark_namespace(marks, name, namespace, depth):
+    # type: (dict, str, dict, int) -> None
+    for key, value in list(namespace.items()):
+        plain = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+        if isinstance(plain, types.FunctionType):
+            marks[name, key] = (value, (plain.__code__, plain.__defaults__))
+        elif isinstance(value, type) and value.__module__.split(".")[0] in WATCHED and depth == 0:
+            marks[name, key] = (value, None)
+            _mark_namespace(marks, name + "." + key, dict(vars(value)), 1)
+        elif isinstance(value, property):
+            marks[name, key] = (value, None)
+
+
+def changed(before, now):
+    # type: (dict, dict) -> list
+    """Names of marked things that are not what they were."""
+    found = []
+    for key, (value, code) in before.items():
+        other, other_code = now.get(key, (None, None))
+        same = other is value and (code is None or (code[0] is other_code[0] and code[1] is other_code[1]))
+        if not same:
+            found.append(".".join(key))
+    return found
+
+
+def make_plugin(emit, wanted, order_seed, details, before):
+    # type: (object, object, int, bool, dict) -> object
+    """The pytest plugin. ``wanted``: node ids to run, or None for all; ``order_seed`` 0 keeps the order."""
+    known = []  # type: list
+    messages = [0]
+
+    def message(report):
+        # type: (object) -> str
+        messages[0] += 1
+        if not details or messages[0] > MAX_MESSAGES:
+            return ""
+        return report.longreprtext[-MESSAGE_CHARS:]
+
+    class Probe(object):
+        def pytest_sessionstart(self, session):
+            known.extend(id(plugin) for plugin in session.config.pluginmanager.get_plugins())
+
+        def pytest_collection_modifyitems(self, session, config, items):
+            if wanted is not None:
+                chosen = set(wanted)
+                items[:] = [item for item in items if item.nodeid in chosen]
+            if order_seed:
+                _shuffle(items, order_seed)
+
+        def pytest_collection_finish(self, session):
+            emit({"collected": [item.nodeid for item in session.items]})
+
+        def pytest_collectreport(self, report):
+            if report.outcome == "failed":
+                emit({"collect": report.nodeid, "outcome": "error", "message": message(report)})
+            elif report.outcome == "skipped":
+                emit({"collect": report.nodeid, "outcome": "skipped", "message": ""})
+
+        def pytest_runtest_logstart(self, nodeid, location):
+            emit({"start": nodeid})
+
+        def pytest_runtest_logreport(self, report):
+            event = {"test": report.nodeid, "when": report.when, "outcome": report.outcome}
+            event["seconds"] = round(report.duration, 6)
+            if hasattr(report, "wasxfail"):
+                event["xfail"] = True
+            if report.outcome == "failed":
+                event["message"] = message(report)
+            emit(event)
+
+        def pytest_runtest_logfinish(self, nodeid, location):
+            emit({"stop": nodeid})
+
+        def pytest_sessionfinish(self, session, exitstatus):
+            found = changed(before, fingerprint())
+            found += _new_plugins(session, known)
+            if sys.gettrace() is not None or sys.getprofile() is not None:
+                found.append("sys.settrace")
+            emit({"finish": int(exitstatus), "changed": sorted(found)[:20]})
+
+    return Probe()
+
+
+def _new_plugins(session, known):
+    # type: (object, list) -> list
+    """Plugins registered after the session began, by anything but a conftest file or a test module's own list."""
+    manager = session.config.pluginmanager
+    declared = set()
+    for item in session.items:
+        names = getattr(getattr(item, "module", None), "pytest_plugins", ())
+        declared.update([names] if isinstance(names, str) else names)
+    found = []
+    for plugin in manager.get_plugins():
+        path = os.path.basename(getattr(plugin, "__file__", None) or "")
+        name = str(manager.get_name(plugin))
+        if id(plugin) not in known and path != "conftest.py" and name not in declared:
+            found.append("plugin " + name[:80])
+    return found
+
+
+def _shuffle(items, seed):
+    # type: (list, int) -> None
+    """Shuffle whole modules, then the tests inside each, so that module fixtures are still set up once."""
+    draw = random.Random(seed)
+    groups = {}  # type: dict
+    for item in items:
+        groups.setdefault(item.nodeid.split("::")[0], []).append(item)
+    order = list(groups)
+    draw.shuffle(order)
+    for name in order:
+        draw.shuffle(groups[name])
+    items[:] = [item for name in order for item in groups[name]]
+
+
+def run_session(job, channel, secret, before):
+    # type: (dict, int, bytes, dict) -> None
+    """Run pytest as ``job`` says, events as lines on ``channel``; never returns."""
+    import pytest
+
+    write, leave, dumps, main = os.write, os._exit, json.dumps, pytest.main
+
+    def emit(event):
+        # type: (dict) -> None
+        data = secret + dumps(event).encode("ascii") + b"\n"
+        while data:
+            data = data[write(channel, data) :]
+
+    code = 70
+    try:
+        plugin = make_plugin(emit, job["ids"], job["order_seed"], job["details"], before)
+        arguments = _prepare(job)
+        gc.freeze() if hasattr(gc, "freeze") else None
+        code = int(main(arguments, plugins=[plugin]))
+        emit({"end": code})
+    except BaseException as error:
+        emit({"crash": "%s: %s" % (type(error).__name__, error)})
+    finally:
+        leave(code)
+
+
+def _prepare(job):
+    # type: (dict) -> list
+    """Enter the repository and build pytest's arguments; nothing of the repository was importable before."""
+    os.chdir(job["workdir"])
+    os.environ.clear()
+    os.environ.update(job["env"])
+    sys.dont_write_bytecode = True
+    sys.argv = ["pytest"]
+    places = [os.path.normpath(os.path.join(job["workdir"], entry)) for entry in job["pythonpath"]]
+    sys.path[:0] = [place for place in places if place not in sys.path]
+    if not job["details"]:
+        sys.stdout = sys.stderr = open(os.devnull, "w")
+    options = ["--rootdir", job["workdir"], "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    options += ["--continue-on-collection-errors", "-q", "-q", "--no-header", "--no-summary", "--color=no"]
+    options += ["--capture=sys"]
+    options += ["--assert=rewrite", "--tb=short"] if job["details"] else ["--assert=plain", "--tb=no"]
+    for plugin in job["plugins"]:
+        options += ["-p", plugin]
+    return options + ["--"] + job["files"]
