@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from frognano.records import Record, Task
+from frognano.records import Task
 from frognano.tasks import inside, patch, protect, ruling
 from frognano.tasks.patch import Entry
 from frognano.tasks.snapshot import SnapshotStore
@@ -50,9 +50,9 @@ class TaskContent:
     """Repository path → file, for every path in ``task.tests.files``."""
 
 
-class _Stored(Record):
-    format: int = 1
-    task: Task
+def _dump(task: Task) -> bytes:
+    """JSON by the standard library: it writes lone surrogates (names that are not UTF-8) as escapes."""
+    return json.dumps({"format": 1, "task": task.model_dump()}, indent=2).encode("ascii") + b"\n"
 
 
 def write_task(pool: Path, task: Task, content: TaskContent, store: SnapshotStore) -> Path:
@@ -81,17 +81,20 @@ def rewrite_record(folder: Path, task: Task) -> None:
     kept = {"calibration": old.calibration, "split": old.split, "lineage": old.lineage}
     if task.model_copy(update=kept) != old:
         raise TaskFolderError(f"{task.id}: a written task may only change its split, calibration and lineage")
-    _replace(folder / RECORD, _Stored(task=task).model_dump_json(indent=2).encode())
+    _replace(folder / RECORD, _dump(task))
     _replace(folder / "task.toml", _toml(task).encode())
 
 
 def read_task(folder: Path) -> Task:
     """The record of the task in ``folder``. Raises TaskFolderError."""
     try:
-        return _Stored.model_validate_json((folder / RECORD).read_bytes()).task
+        stored = json.loads((folder / RECORD).read_bytes())
+        if stored["format"] != 1:
+            raise ValueError(f"format {stored['format']} is not known")
+        return Task.model_validate(stored["task"])
     except OSError as error:
         raise TaskFolderError(f"{folder} is not a task folder: {error}") from None
-    except ValueError as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise TaskFolderError(f"{folder / RECORD} cannot be read: {error}") from None
 
 
@@ -117,13 +120,15 @@ def harbor_config(folder: Path) -> dict[str, object]:
 def _fill(folder: Path, task: Task, content: TaskContent, store: SnapshotStore) -> None:
     for sub in ("environment", "tests", "solution"):
         (folder / sub).mkdir()
-    (folder / RECORD).write_text(_Stored(task=task).model_dump_json(indent=2))
+    (folder / RECORD).write_bytes(_dump(task))
     (folder / "task.toml").write_text(_toml(task))
     (folder / "instruction.md").write_bytes(task.statement.encode("utf-8", "surrogateescape"))
     (folder / "environment/Dockerfile").write_text(_dockerfile(task))
     (folder / "environment/repo.tar.gz").write_bytes(_archive(store.path(task.snapshot)))
     (folder / GOLD).write_bytes(content.gold)
-    _script(folder / "solution/solve.sh", f'python3 "$(dirname "$0")/apply_patch.py" {_sh(task.runtime.workdir)} ' + _HERE)
+    _script(
+        folder / "solution/solve.sh", f'python3 "$(dirname "$0")/apply_patch.py" {_sh(task.runtime.workdir)} ' + _HERE
+    )
     shutil.copyfile(patch.__file__, folder / "solution/apply_patch.py")
     write_tree(folder / FILES, content.tests)
     _script(folder / "tests/test.sh", 'python3 -s "$(dirname "$0")/grade.py"')

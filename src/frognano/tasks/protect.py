@@ -66,7 +66,7 @@ def is_test_path(name: str) -> bool:
 
 def is_protected(name: str) -> bool:
     """True for files of the snapshot that decide how tests run: configuration, start-up hooks, test files."""
-    return is_test_path(name) or name.split("/")[-1] in CONFIGURATION | START_UP
+    return is_test_path(name) or name.rsplit("/", maxsplit=1)[-1] in CONFIGURATION | START_UP
 
 
 def sift(
@@ -112,5 +112,5 @@ def _top(name: str, root: str) -> str | None:
     """The importable top-level name that a path below ``root`` belongs to."""
     if root and not name.startswith(f"{root}/"):
         return None
-    first = name[len(root) + 1 if root else 0 :].split("/")[0]
-    return first.split(".")[0]
+    first, _, _ = name[len(root) + 1 if root else 0 :].partition("/")
+    return first.partition(".")[0]

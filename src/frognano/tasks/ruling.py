@@ -68,7 +68,7 @@ def rule(evidence: Mapping[str, Any], demands: Demands) -> Ruling:
     events = evidence.get("events", [])
     found = outcomes_of(events)
     outcomes = {test: found.get(test, "missing") for test in demands.expected}
-    broken = _broken_run(evidence, events)
+    broken = run_fault(evidence)
     if broken:
         return Ruling(0.0, broken[0], outcomes, broken[1])
     suspicion = _planted(events, found, demands)
@@ -84,8 +84,9 @@ def rule(evidence: Mapping[str, Any], demands: Demands) -> Ruling:
     return Ruling(1.0, "passed", outcomes)
 
 
-def _broken_run(evidence: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
-    """Reason and detail when the run as such cannot count."""
+def run_fault(evidence: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Reason and detail when the run as such cannot count; None for a session that ended properly."""
+    events: Sequence[Mapping[str, Any]] = evidence.get("events", [])
     if evidence.get("timed_out"):
         return "test_timeout", "the tests did not end in time"
     if evidence.get("overflow"):
@@ -104,8 +105,9 @@ def _broken_run(evidence: Mapping[str, Any], events: Sequence[Mapping[str, Any]]
         return "early_exit", f"the test process left with {os.WEXITSTATUS(status)} before its session ended"
     if not events[-1]["end"] == finish[0]["finish"] == os.WEXITSTATUS(status):
         return "tampered", "the exit status is not the session's"
-    if finish[0]["changed"]:
-        return "tampered", "changed test machinery: " + ", ".join(finish[0]["changed"])
+    changed = [*finish[0]["changed"], *events[-1]["changed"]]
+    if changed:
+        return "tampered", "changed test machinery: " + ", ".join(changed)
     if evidence.get("left_over"):
         return "leftover_processes", "processes outlived the tests"
     return None

@@ -5,38 +5,40 @@ Runs as ``/tests/grade.py`` beside its modules (judge, probe, protect, ruling) a
 stands after the solver, so processes and files outside the repository that the solver left are not undone here.
 """
 
-# ruff: noqa: UP, PTH
-
 import base64
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+from typing import Any, Dict, List
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REWARD = "/logs/verifier/reward.txt"
 
 
-def load(name):
-    # type: (str) -> object
+def load(name: str) -> Any:
     """A module that stands beside this file, under its own name."""
     spec = importlib.util.spec_from_file_location("frognano_" + name, os.path.join(HERE, name + ".py"))
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
 
-def entries(folder):
-    # type: (str) -> dict
+def entries(folder: str) -> Dict[str, Any]:
     """Every file below ``folder`` in the judge's form."""
     found = {}
     for base, _, names in os.walk(folder):
         for name in names:
             path = os.path.join(base, name)
             if os.path.islink(path):
-                found[os.path.relpath(path, folder)] = [0o120000, base64.b64encode(os.fsencode(os.readlink(path))).decode()]
+                found[os.path.relpath(path, folder)] = [
+                    0o120000,
+                    base64.b64encode(os.fsencode(os.readlink(path))).decode(),
+                ]
                 continue
             with open(path, "rb") as stream:
                 mode = 0o100755 if os.stat(path).st_mode & 0o100 else 0o100644
@@ -44,8 +46,7 @@ def entries(folder):
     return found
 
 
-def present(workdir):
-    # type: (str) -> list
+def present(workdir: str) -> List[Any]:
     """Every path of the solver's tree, without version control."""
     found = []
     for base, folders, names in os.walk(workdir):
@@ -55,18 +56,16 @@ def present(workdir):
     return found
 
 
-def job(grading, protect):
-    # type: (dict, object) -> dict
+def job(grading: Dict[str, Any], protect: Any) -> Dict[str, Any]:
     """The judge's job: what the solver may not decide is removed or restored, then the tests are placed."""
     workdir = grading["workdir"]
     tests = entries(os.path.join(HERE, "files"))
-    restored = {}
+    restored = {}  # type: Dict[str, Any]
     for name, (mode, text) in grading["restored"].items():
         restored[name] = [mode, base64.b64encode(text.encode("latin-1")).decode()]
-    names = {name: None for name in present(workdir)}
-    added = {name: None for name in names if name not in grading["sealed"]}
-    changes = dict(protect.sift(added, grading["sealed"], list(tests), grading["pythonpath"]).left_out)
-    changes = {name: None for name in changes}
+    sealed = set(grading["sealed"])
+    added = {name: None for name in present(workdir) if name not in sealed}
+    changes = dict.fromkeys(protect.sift(added, sealed, list(tests), grading["pythonpath"]).left_out)  # type: Dict[str, Any]
     changes.update(restored)
     return {
         "workdir": workdir,
@@ -85,8 +84,7 @@ def job(grading, protect):
     }
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     """Grade and write the reward."""
     with open(os.path.join(HERE, "grading.json")) as stream:
         grading = json.load(stream)
@@ -94,9 +92,9 @@ def main():
     boot = "import sys; sys.path[:] = [p for p in sys.path if p]; sys.path.append(%r); import judge, probe; " % HERE
     boot += "judge.serve(probe.run_session, probe.fingerprint, [])"
     line = json.dumps(job(grading, load("protect"))).encode("ascii") + b"\n"
-    done = subprocess.run([sys.executable, "-s", "-c", boot], input=line, stdout=subprocess.PIPE, cwd="/")
+    done = subprocess.run([sys.executable, "-s", "-c", boot], check=False, input=line, stdout=subprocess.PIPE, cwd="/")
     if done.returncode < 0:
-        evidence = {"keeper_lost": True}
+        evidence = {"keeper_lost": True}  # type: Dict[str, Any]
     elif not done.stdout.strip():
         evidence = {"error": "the judge did not answer (exit code %d)" % done.returncode}
     else:

@@ -10,10 +10,9 @@ Without namespaces the test process could kill the judge; then its caller sees i
 library only; Python 3.6 and later; Linux.
 """
 
-# ruff: noqa: UP, PTH
-
 import base64
 import ctypes
+import gc
 import json
 import os
 import resource
@@ -23,6 +22,7 @@ import signal
 import stat
 import sys
 import time
+from typing import Any, Dict, List, NamedTuple, Set
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
@@ -40,13 +40,31 @@ class Unfit(Exception):
     """The job could not be set up: no verdict."""
 
 
-def _prctl(option, value):
-    # type: (int, int) -> None
+class Tools(NamedTuple):
+    """What the judge was given: how to run a session, and the fingerprint of the test machinery before any."""
+
+    run_session: Any
+    before: Dict[str, Any]
+
+
+class Ends(NamedTuple):
+    """One side of the three pipes between the judge and what it forks."""
+
+    events: int
+    output: int
+    status: int
+
+    def close(self) -> None:
+        """Close all three."""
+        for end in self:
+            os.close(end)
+
+
+def _prctl(option: int, value: int) -> None:
     _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0)
 
 
-def _mount(source, target, kind, flags, data=""):
-    # type: (str, str, str, int, str) -> None
+def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
     arguments = source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), os.fsencode(data)
     if _libc.mount(*arguments) != 0:
         code = ctypes.get_errno()
@@ -56,16 +74,14 @@ def _mount(source, target, kind, flags, data=""):
 # --- files ---------------------------------------------------------------------------------------------------
 
 
-def place(root, files):
-    # type: (str, dict) -> None
+def place(root: str, files: Dict[str, Any]) -> None:
     """Write ``files`` (path → [mode, base64] or null) below ``root``; whatever stands in the way goes first."""
     for name, entry in sorted(files.items(), key=lambda item: item[1] is not None):
-        name = os.fsencode(name)
-        path = os.path.join(os.fsencode(root), name)
+        path = os.path.join(os.fsencode(root), os.fsencode(name))
         if entry is None:
             _remove(path)
             continue
-        _clear_way(os.fsencode(root), name)
+        _clear_way(os.fsencode(root), os.fsencode(name))
         _remove(path)
         mode, data = entry[0], base64.b64decode(entry[1])
         if stat.S_ISLNK(mode):
@@ -77,8 +93,7 @@ def place(root, files):
             os.fchmod(stream.fileno(), 0o755 if mode & 0o100 else 0o644)
 
 
-def _remove(path):
-    # type: (bytes) -> None
+def _remove(path: bytes) -> None:
     if os.path.islink(path) or os.path.isfile(path):
         os.unlink(path)
     elif os.path.isdir(path):
@@ -87,8 +102,7 @@ def _remove(path):
         os.unlink(path)
 
 
-def _clear_way(root, name):
-    # type: (bytes, bytes) -> None
+def _clear_way(root: bytes, name: bytes) -> None:
     """Make every parent of ``name`` a real folder, never a link."""
     path = root
     for part in name.split(b"/")[:-1]:
@@ -98,8 +112,7 @@ def _clear_way(root, name):
             os.mkdir(path, 0o755)
 
 
-def intact(root, files):
-    # type: (str, dict) -> bool
+def intact(root: str, files: Dict[str, Any]) -> bool:
     """True when every placed file is still exactly what was placed."""
     for name, entry in files.items():
         path = os.path.join(os.fsencode(root), os.fsencode(name))
@@ -121,10 +134,9 @@ def intact(root, files):
 # --- processes -----------------------------------------------------------------------------------------------
 
 
-def keep(job, channel, output, status, secret, run_session, before):
-    # type: (dict, int, int, int, bytes, object, dict) -> None
+def keep(job: Dict[str, Any], ends: Ends, secret: bytes, tools: Tools) -> None:
     """The keeper: set the world up, start the test process, wait, see what is left. Never returns."""
-    report = {}  # type: dict
+    report = {}  # type: Dict[str, Any]
     try:
         _prctl(PR_SET_DUMPABLE, 0)
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -135,11 +147,11 @@ def keep(job, channel, output, status, secret, run_session, before):
         started = time.time()
         child = os.fork()
         if child == 0:
-            os.close(status)
-            become_tests(job, channel, output)
-            run_session(job, channel, secret, before)
-        os.close(channel)
-        os.close(output)
+            os.close(ends.status)
+            become_tests(job, ends)
+            tools.run_session(job, ends.events, secret, tools.before)
+        os.close(ends.events)
+        os.close(ends.output)
         _, code = os.waitpid(child, 0)
         report["seconds"] = time.time() - started
         report["left_over"] = end_rest()
@@ -149,12 +161,11 @@ def keep(job, channel, output, status, secret, run_session, before):
         # The boundary of the keeper: whatever went wrong is told, and is no verdict.
         report["error"] = "%s: %s" % (type(error).__name__, error)
     finally:
-        os.write(status, json.dumps(report).encode("ascii"))
+        os.write(ends.status, json.dumps(report).encode("ascii"))
         os._exit(0)
 
 
-def end_rest():
-    # type: () -> bool
+def end_rest() -> bool:
     """Reap every process below this one; True when some had to be killed."""
     deadline = time.time() + GRACE_S
     pause = 0.001
@@ -180,8 +191,7 @@ def end_rest():
         time.sleep(0.005)
 
 
-def _descendants(top):
-    # type: (int) -> list
+def _descendants(top: int) -> List[Any]:
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -196,22 +206,20 @@ def _descendants(top):
     return found[1:]
 
 
-def become_tests(job, channel, output):
-    # type: (dict, int, int) -> None
+def become_tests(job: Dict[str, Any], ends: Ends) -> None:
     """In the test process: own session, nothing inherited but the event channel, limits, no privileges."""
     os.setsid()
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    highest = max(channel, 3)
-    os.closerange(3, channel)
-    os.closerange(highest + 1, 4096)
+    os.dup2(ends.output, 1)
+    os.dup2(ends.output, 2)
+    os.closerange(3, ends.events)
+    os.closerange(ends.events + 1, 4096)
     for name, value in job["limits"].items():
         code = getattr(resource, name)
         hard = resource.getrlimit(code)[1]
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(code, (value, value))
+        limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(code, (limit, limit))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -219,8 +227,7 @@ def become_tests(job, channel, output):
     _prctl(PR_SET_DUMPABLE, 1)
 
 
-def drop_privileges():
-    # type: () -> None
+def drop_privileges() -> None:
     """Give up every capability for good."""
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
     for number in range(64):
@@ -229,8 +236,7 @@ def drop_privileges():
     _libc.capset(header, (ctypes.c_uint32 * 6)())
 
 
-def enter_namespaces(job):
-    # type: (dict) -> None
+def enter_namespaces(job: Dict[str, Any]) -> None:
     """Fresh namespaces and a writable overlay of the snapshot at the working directory; becomes their first process."""
     uid, gid = os.geteuid(), os.getegid()
     _prctl(PR_SET_DUMPABLE, 1)
@@ -259,62 +265,57 @@ def enter_namespaces(job):
 # --- one job -------------------------------------------------------------------------------------------------
 
 
-def run(job, run_session, before):
-    # type: (dict, object, dict) -> dict
+def run(job: Dict[str, Any], tools: Tools) -> Dict[str, Any]:
     """Run one job; the evidence as a plain dict. ``error`` in it means that there is no verdict."""
     secret = os.urandom(16).hex().encode("ascii") + b" "
     pipes = [os.pipe() for _ in range(3)]
-    (events_r, events_w), (output_r, output_w), (status_r, status_w) = pipes
+    ours, theirs = Ends(*[pipe[0] for pipe in pipes]), Ends(*[pipe[1] for pipe in pipes])
     top = os.fork()
     if top == 0:
         try:
-            for reader in (events_r, output_r, status_r):
-                os.close(reader)
+            ours.close()
             if job["lower"]:
                 enter_namespaces(job)
         except BaseException as error:
-            os.write(status_w, json.dumps({"error": "%s: %s" % (type(error).__name__, error)}).encode("ascii"))
+            os.write(theirs.status, json.dumps({"error": "%s: %s" % (type(error).__name__, error)}).encode("ascii"))
             os._exit(0)
-        keep(job, events_w, output_w, status_w, secret, run_session, before)
-    for writer in (events_w, output_w, status_w):
-        os.close(writer)
+        keep(job, theirs, secret, tools)
+    theirs.close()
     try:
-        return watch(job, top, secret, events_r, output_r, status_r)
+        return watch(job, top, secret, ours)
     finally:
-        for reader in (events_r, output_r, status_r):
-            os.close(reader)
+        ours.close()
 
 
-def watch(job, top, secret, events_r, output_r, status_r):
-    # type: (dict, int, bytes, int, int, int) -> dict
+def watch(job: Dict[str, Any], top: int, secret: bytes, ends: Ends) -> Dict[str, Any]:
     """Read events, output and the keeper's report until the keeper has ended or time is up."""
-    buffers = {events_r: bytearray(), output_r: bytearray(), status_r: bytearray()}
-    open_ends = set(buffers)
+    buffers = {end: bytearray() for end in ends}
+    open_ends = set(ends)
     deadline = time.monotonic() + job["timeout_s"]
     timed_out = overflow = False
-    while status_r in open_ends:
+    while ends.status in open_ends:
         left = deadline - time.monotonic()
         if left <= 0 or overflow:
             timed_out = not overflow
             break
         for reader in select.select(list(open_ends), [], [], left)[0]:
-            overflow = _read(reader, buffers[reader], open_ends, reader == output_r) or overflow
+            overflow = _read(reader, buffers[reader], open_ends, reader == ends.output) or overflow
     if timed_out or overflow:
         _kill_tree(top)
     _reap(top)
-    for reader in (events_r, output_r):
-        _drain(reader, buffers[reader], open_ends, reader == output_r)
-    result = {"timed_out": timed_out, "overflow": overflow, "output": buffers[output_r].decode("utf-8", "replace")}
-    result.update(_events(bytes(buffers[events_r]), secret))
-    raw = bytes(buffers[status_r])
+    for reader in (ends.events, ends.output):
+        _drain(reader, buffers[reader], open_ends, reader == ends.output)
+    output = buffers[ends.output].decode("utf-8", "replace")
+    result = {"timed_out": timed_out, "overflow": overflow, "output": output}  # type: Dict[str, Any]
+    result.update(_events(bytes(buffers[ends.events]), secret))
+    raw = bytes(buffers[ends.status])
     if raw:
         result.update(json.loads(raw.decode("ascii")))
     result["keeper_lost"] = not raw and not timed_out and not overflow
     return result
 
 
-def _read(reader, buffer, open_ends, tail_only):
-    # type: (int, bytearray, set, bool) -> bool
+def _read(reader: int, buffer: bytearray, open_ends: Set[int], tail_only: bool) -> bool:
     """One read; True when there is more than anybody may say."""
     data = os.read(reader, 1 << 16)
     if not data:
@@ -325,16 +326,14 @@ def _read(reader, buffer, open_ends, tail_only):
     return len(buffer) > MAX_EVENT_BYTES
 
 
-def _drain(reader, buffer, open_ends, tail_only):
-    # type: (int, bytearray, set, bool) -> None
+def _drain(reader: int, buffer: bytearray, open_ends: Set[int], tail_only: bool) -> None:
     """What is already in the pipe; a process that escaped and keeps it open is not waited for."""
     while reader in open_ends and select.select([reader], [], [], 0)[0]:
         if _read(reader, buffer, open_ends, tail_only):
             return
 
 
-def _kill_tree(top):
-    # type: (int) -> None
+def _kill_tree(top: int) -> None:
     """Stop, then kill everything below ``top``, and ``top``: nothing can fork its way out."""
     for _ in range(50):
         below = _descendants(top)
@@ -352,8 +351,7 @@ def _kill_tree(top):
             pass
 
 
-def _reap(top):
-    # type: (int) -> None
+def _reap(top: int) -> None:
     os.waitpid(top, 0)
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
@@ -362,8 +360,7 @@ def _reap(top):
         pass
 
 
-def _events(raw, secret):
-    # type: (bytes, bytes) -> dict
+def _events(raw: bytes, secret: bytes) -> Dict[str, Any]:
     events, forged = [], 0
     for line in raw.split(b"\n"):
         if line.startswith(secret):
@@ -379,35 +376,43 @@ def _events(raw, secret):
 # --- start ---------------------------------------------------------------------------------------------------
 
 
-def warm(session):
-    # type: (int) -> None
-    """Import everything pytest needs before a job's files are visible; with ``session`` by running it once."""
+def warm() -> None:
+    """Import everything that pytest needs before any job's files are visible."""
     import importlib
 
-    import pytest
     from _pytest import config
 
     for name in config.default_plugins:
         importlib.import_module(name if name.startswith("_pytest") else "_pytest." + name)
-    for name in ("unittest.mock", "doctest", "difflib", "pprint", "_pytest.assertion.rewrite", "ast", "inspect"):
+    for name in (
+        "pytest",
+        "unittest.mock",
+        "doctest",
+        "difflib",
+        "pprint",
+        "_pytest.assertion.rewrite",
+        "ast",
+        "inspect",
+    ):
         importlib.import_module(name)
-    assert pytest
 
 
-def serve(run_session, fingerprint, path):
-    # type: (object, object, list) -> None
+def serve(run_session: Any, fingerprint: Any, path: List[Any]) -> None:
     """Answer jobs from standard input, a line each, until it closes."""
     _prctl(PR_SET_DUMPABLE, 0)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     sys.path[:] = [entry for entry in sys.path if entry not in ("", ".")] + path
     sys.dont_write_bytecode = True
-    warm(0)
-    before = fingerprint()
+    warm()
+    gc.collect()
+    if hasattr(gc, "freeze"):
+        gc.freeze()
+    tools = Tools(run_session, fingerprint())
     source, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     for line in iter(source.readline, b""):
         try:
-            result = run(json.loads(line.decode("ascii")), run_session, before)
+            result = run(json.loads(line.decode("ascii")), tools)
         except Exception as error:
             # The boundary of the judge: a job that breaks it has no verdict; the next job may go well.
             result = {"error": "%s: %s" % (type(error).__name__, error)}

@@ -9,25 +9,22 @@ reporter in memory and forges a whole consistent report, planted tests included.
 Standard library and pytest only; Python 3.6 and later.
 """
 
-# ruff: noqa: UP, PTH
-
 import builtins
-import gc
 import json
 import os
 import random
 import sys
 import types
+from typing import Any, Dict, List, Set
 
 WATCHED = ("_pytest", "pytest", "pluggy", "unittest")
 MESSAGE_CHARS = 6000
 MAX_MESSAGES = 50
 
 
-def fingerprint():
-    # type: () -> dict
+def fingerprint() -> Dict[Any, Any]:
     """Identity of every function and class attribute of the test machinery and of every builtin."""
-    marks = {}
+    marks = {}  # type: Dict[Any, Any]
     for name, module in sorted(sys.modules.items()):
         if name.split(".")[0] in WATCHED and isinstance(module, types.ModuleType):
             _mark_namespace(marks, name, vars(module), 0)
@@ -38,21 +35,19 @@ def fingerprint():
     return marks
 
 
-def _mark_namespace(marks, name, namespace, depth):
-    # type: (dict, str, dict, int) -> None
+def _mark_namespace(marks: Dict[Any, Any], name: str, namespace: Dict[str, Any], depth: int) -> None:
     for key, value in list(namespace.items()):
         plain = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
         if isinstance(plain, types.FunctionType):
             marks[name, key] = (value, (plain.__code__, plain.__defaults__))
-        elif isinstance(value, type) and value.__module__.split(".")[0] in WATCHED and depth == 0:
+        elif isinstance(value, type) and value.__module__ == name and depth == 0:
             marks[name, key] = (value, None)
             _mark_namespace(marks, name + "." + key, dict(vars(value)), 1)
         elif isinstance(value, property):
             marks[name, key] = (value, None)
 
 
-def changed(before, now):
-    # type: (dict, dict) -> list
+def changed(before: Dict[Any, Any], now: Dict[Any, Any]) -> List[Any]:
     """Names of marked things that are not what they were."""
     found = []
     for key, (value, code) in before.items():
@@ -63,43 +58,41 @@ def changed(before, now):
     return found
 
 
-def make_plugin(emit, wanted, order_seed, details, before):
-    # type: (object, object, int, bool, dict) -> object
+def make_plugin(emit: Any, wanted: Any, order_seed: int, details: bool) -> Any:
     """The pytest plugin. ``wanted``: node ids to run, or None for all; ``order_seed`` 0 keeps the order."""
-    known = []  # type: list
+    known = []  # type: List[Any]
     messages = [0]
 
-    def message(report):
-        # type: (object) -> str
+    def message(report: Any) -> str:
         messages[0] += 1
         if not details or messages[0] > MAX_MESSAGES:
             return ""
-        return report.longreprtext[-MESSAGE_CHARS:]
+        return str(report.longreprtext)[-MESSAGE_CHARS:]
 
-    class Probe(object):
-        def pytest_sessionstart(self, session):
+    class Probe:
+        def pytest_collection(self, session: Any) -> None:
             known.extend(id(plugin) for plugin in session.config.pluginmanager.get_plugins())
 
-        def pytest_collection_modifyitems(self, session, config, items):
+        def pytest_collection_modifyitems(self, session: Any, config: Any, items: Any) -> None:
             if wanted is not None:
                 chosen = set(wanted)
                 items[:] = [item for item in items if item.nodeid in chosen]
             if order_seed:
                 _shuffle(items, order_seed)
 
-        def pytest_collection_finish(self, session):
+        def pytest_collection_finish(self, session: Any) -> None:
             emit({"collected": [item.nodeid for item in session.items]})
 
-        def pytest_collectreport(self, report):
+        def pytest_collectreport(self, report: Any) -> None:
             if report.outcome == "failed":
                 emit({"collect": report.nodeid, "outcome": "error", "message": message(report)})
             elif report.outcome == "skipped":
                 emit({"collect": report.nodeid, "outcome": "skipped", "message": ""})
 
-        def pytest_runtest_logstart(self, nodeid, location):
+        def pytest_runtest_logstart(self, nodeid: Any, location: Any) -> None:
             emit({"start": nodeid})
 
-        def pytest_runtest_logreport(self, report):
+        def pytest_runtest_logreport(self, report: Any) -> None:
             event = {"test": report.nodeid, "when": report.when, "outcome": report.outcome}
             event["seconds"] = round(report.duration, 6)
             if hasattr(report, "wasxfail"):
@@ -108,24 +101,22 @@ def make_plugin(emit, wanted, order_seed, details, before):
                 event["message"] = message(report)
             emit(event)
 
-        def pytest_runtest_logfinish(self, nodeid, location):
+        def pytest_runtest_logfinish(self, nodeid: Any, location: Any) -> None:
             emit({"stop": nodeid})
 
-        def pytest_sessionfinish(self, session, exitstatus):
-            found = changed(before, fingerprint())
-            found += _new_plugins(session, known)
+        def pytest_sessionfinish(self, session: Any, exitstatus: Any) -> None:
+            found = _new_plugins(session, known)
             if sys.gettrace() is not None or sys.getprofile() is not None:
                 found.append("sys.settrace")
-            emit({"finish": int(exitstatus), "changed": sorted(found)[:20]})
+            emit({"finish": int(exitstatus), "changed": found[:20]})
 
     return Probe()
 
 
-def _new_plugins(session, known):
-    # type: (object, list) -> list
+def _new_plugins(session: Any, known: List[Any]) -> List[Any]:
     """Plugins registered after the session began, by anything but a conftest file or a test module's own list."""
     manager = session.config.pluginmanager
-    declared = set()
+    declared = set()  # type: Set[str]
     for item in session.items:
         names = getattr(getattr(item, "module", None), "pytest_plugins", ())
         declared.update([names] if isinstance(names, str) else names)
@@ -138,11 +129,10 @@ def _new_plugins(session, known):
     return found
 
 
-def _shuffle(items, seed):
-    # type: (list, int) -> None
+def _shuffle(items: List[Any], seed: int) -> None:
     """Shuffle whole modules, then the tests inside each, so that module fixtures are still set up once."""
     draw = random.Random(seed)
-    groups = {}  # type: dict
+    groups = {}  # type: Dict[str, Any]
     for item in items:
         groups.setdefault(item.nodeid.split("::")[0], []).append(item)
     order = list(groups)
@@ -152,34 +142,31 @@ def _shuffle(items, seed):
     items[:] = [item for name in order for item in groups[name]]
 
 
-def run_session(job, channel, secret, before):
-    # type: (dict, int, bytes, dict) -> None
+def run_session(job: Dict[str, Any], channel: int, secret: bytes, before: Dict[Any, Any]) -> None:
     """Run pytest as ``job`` says, events as lines on ``channel``; never returns."""
     import pytest
 
     write, leave, dumps, main = os.write, os._exit, json.dumps, pytest.main
 
-    def emit(event):
-        # type: (dict) -> None
+    def emit(event: Dict[str, Any]) -> None:
         data = secret + dumps(event).encode("ascii") + b"\n"
         while data:
             data = data[write(channel, data) :]
 
     code = 70
     try:
-        plugin = make_plugin(emit, job["ids"], job["order_seed"], job["details"], before)
+        plugin = make_plugin(emit, job["ids"], job["order_seed"], job["details"])
         arguments = _prepare(job)
-        gc.freeze() if hasattr(gc, "freeze") else None
         code = int(main(arguments, plugins=[plugin]))
-        emit({"end": code})
+        # pytest itself replaces a few of its methods while it is configured, so the comparison comes after it all.
+        emit({"end": code, "changed": changed(before, fingerprint())[:20]})
     except BaseException as error:
         emit({"crash": "%s: %s" % (type(error).__name__, error)})
     finally:
         leave(code)
 
 
-def _prepare(job):
-    # type: (dict) -> list
+def _prepare(job: Dict[str, Any]) -> List[Any]:
     """Enter the repository and build pytest's arguments; nothing of the repository was importable before."""
     os.chdir(job["workdir"])
     os.environ.clear()
@@ -189,11 +176,11 @@ def _prepare(job):
     places = [os.path.normpath(os.path.join(job["workdir"], entry)) for entry in job["pythonpath"]]
     sys.path[:0] = [place for place in places if place not in sys.path]
     if not job["details"]:
-        sys.stdout = sys.stderr = open(os.devnull, "w")
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     options = ["--rootdir", job["workdir"], "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
     options += ["--continue-on-collection-errors", "-q", "-q", "--no-header", "--no-summary", "--color=no"]
     options += ["--capture=sys"]
     options += ["--assert=rewrite", "--tb=short"] if job["details"] else ["--assert=plain", "--tb=no"]
     for plugin in job["plugins"]:
         options += ["-p", plugin]
-    return options + ["--"] + job["files"]
+    return options + ["--"] + list(job["files"])
