@@ -30,14 +30,14 @@ def set_field(value: int, start: int, width: int, field: int) -> int:
     mask = (1 << width) - 1
     if field < 0 or field > mask:
         raise ValueError(f"{field} needs more than {width} bits")
-    return value & ~(mask << start) | field << start
+    return value & ~(mask << start) | (field << start)
 
 
 def bit_positions(value: int) -> list:
     """Return the indices of the set bits, ascending."""
     positions = []
     for index in range(value.bit_length()):
-        if value >> index & 1:
+        if (value >> index) & 1:
             positions.append(index)
     return positions
 
@@ -49,7 +49,7 @@ def reverse_bits(value: int, width: int = 8) -> int:
     """
     result = 0
     for _ in range(width):
-        result = result << 1 | value & 1
+        result = (result << 1) | (value & 1)
         value >>= 1
     return result
 
@@ -63,7 +63,7 @@ def rotate_left(value: int, count: int, width: int = 8) -> int:
     mask = (1 << width) - 1
     value &= mask
     count %= width
-    return (value << count | value >> width - count) & mask
+    return ((value << count) | (value >> (width - count))) & mask
 
 
 def to_signed(value: int, width: int = 8) -> int:
@@ -101,7 +101,7 @@ def to_flags(value: int, names: list) -> list:
     """
     flags = []
     for index, name in enumerate(names):
-        if name and value & 1 << index:
+        if name and value & (1 << index):
             flags.append(name)
             value -= 1 << index
     if value:
