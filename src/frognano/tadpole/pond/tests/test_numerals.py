@@ -69,11 +69,10 @@ def test_to_base_keeps_the_sign():
     assert to_base(0, 3) == "0"
 
 
-def test_to_base_rejects_other_bases():
+@pytest.mark.parametrize("base", [1, 37])
+def test_to_base_rejects_other_bases(base):
     with pytest.raises(ValueError):
-        to_base(5, 1)
-    with pytest.raises(ValueError):
-        to_base(5, 37)
+        to_base(5, base)
 
 
 def test_ordinal_of_small_numbers():
@@ -81,9 +80,9 @@ def test_ordinal_of_small_numbers():
     assert [ordinal(n) for n in (0, 4, 10)] == ["0th", "4th", "10th"]
 
 
-def test_ordinal_of_the_teens():
-    assert [ordinal(n) for n in (11, 12, 13)] == ["11th", "12th", "13th"]
-    assert [ordinal(n) for n in (111, 213)] == ["111th", "213th"]
+@pytest.mark.parametrize("number", [11, 12, 13, 111, 213])
+def test_ordinal_of_the_teens(number):
+    assert ordinal(number) == f"{number}th"
 
 
 def test_ordinal_of_greater_numbers():

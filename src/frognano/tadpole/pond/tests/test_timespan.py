@@ -200,13 +200,14 @@ def test_days_in_month_of_february():
     assert days_in_month(2023, 2) == 28
 
 
-def test_days_in_month_of_long_months():
-    assert [days_in_month(2023, m) for m in (1, 3, 5, 7)] == [31] * 4
-    assert [days_in_month(2023, m) for m in (8, 10, 12)] == [31] * 3
+@pytest.mark.parametrize("month", [1, 3, 5, 7, 8, 10, 12])
+def test_days_in_month_of_long_months(month):
+    assert days_in_month(2023, month) == 31
 
 
-def test_days_in_month_of_short_months():
-    assert [days_in_month(2023, m) for m in (4, 6, 9, 11)] == [30] * 4
+@pytest.mark.parametrize("month", [4, 6, 9, 11])
+def test_days_in_month_of_short_months(month):
+    assert days_in_month(2023, month) == 30
 
 
 def test_days_in_month_rejects_other_months():

@@ -26,9 +26,9 @@ def test_is_balanced_rejects_crossed_brackets():
     assert is_balanced("{(})") is False
 
 
-def test_is_balanced_rejects_missing_brackets():
-    assert is_balanced("(()") is False
-    assert is_balanced("())") is False
+@pytest.mark.parametrize("text", ["(()", "())", "]", "a{"])
+def test_is_balanced_rejects_missing_brackets(text):
+    assert is_balanced(text) is False
 
 
 def test_to_postfix_puts_products_first():
