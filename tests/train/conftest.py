@@ -1,6 +1,9 @@
 """What the training tests share: tiny models and hand-made trajectories."""
 
+import asyncio
+import copy
 import random
+import zlib
 from typing import Any
 
 import pytest
@@ -9,7 +12,12 @@ from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig, Qwen3Config, Qwe
 
 from frognano.config.train import TrainSettings
 from frognano.records import TokenRow, Trajectory, Verdict, VersionSpan
+from frognano.rollout.journal import Journal
 from frognano.train.batch import make_group
+from frognano.train.checkpoint import CheckpointStore
+from frognano.train.climb import Climb
+from frognano.train.generation import ClimbPlan
+from frognano.train.update import Learner
 
 VOCAB = 64
 
@@ -82,3 +90,75 @@ def random_groups(trajectory):
         return groups
 
     return make
+
+
+class SamplingSource:
+    """A bandit: one token sampled from the model after a prompt that names the task, solved in the lower half.
+
+    It samples from a copy of the weights, and with ``journaled`` keeps what it finished, as a rollout service does.
+    """
+
+    def __init__(self, learner: Any, journal: Any, settings: TrainSettings) -> None:
+        self.learner, self.journal, self.settings = learner, journal, settings
+        self.policy = copy.deepcopy(learner.model)
+        self.version = -1
+        self.started: list[str] = []
+        self.scores: list[float | None] = []
+        self.delay_s = 0.0
+        self.journaled = False
+
+    async def hand_over(self, version: int) -> None:
+        self.policy.load_state_dict(self.learner.model.state_dict())
+        self.version = version
+
+    async def validate(self, version: int) -> float | None:
+        return self.scores.pop(0) if self.scores else None
+
+    async def group(self, task_id: str, group_id: str, version: int) -> list[Trajectory]:
+        self.started.append(task_id)
+        await asyncio.sleep(self.delay_s)
+        done = {one.id: one for one in self.journal.trajectories(group_id)}
+        prompt = (1, 2, 3, 32 + int(task_id[1:]))
+        with torch.no_grad():
+            logp = self.policy(input_ids=torch.tensor([prompt])).logits[0, -1].log_softmax(0)
+        for index in range(self.settings.group_size):
+            name = f"{group_id}-{index}"
+            if name not in done:
+                done[name] = self.episode(task_id, name, prompt, logp)
+                if self.journaled:
+                    self.journal.add_episode(group_id, done[name])
+        return [done[name] for name in sorted(done)]
+
+    def episode(self, task_id: str, name: str, prompt: tuple[int, ...], logp: Any) -> Trajectory:
+        dice = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+        token = int(torch.multinomial(logp.exp(), 1, generator=dice))
+        row = TokenRow(
+            ids=(*prompt, token, 9), mask=(0, 0, 0, 0, 1, 0), logprobs=(0.0,) * 4 + (float(logp[token]), 0.0),
+            spans=(VersionSpan(start=4, version=self.version),),
+        )  # fmt: skip
+        verdict = Verdict(reward=float(token < VOCAB // 2))
+        return Trajectory(id=name, task_id=task_id, exit_reason="agent", tokens=row, verdict=verdict)
+
+
+@pytest.fixture
+def make_climb(tiny_model, tmp_path):
+    """Make a climb in ``tmp_path`` with a source that samples from the model; call it again to resume there."""
+    opened: list[Journal] = []
+
+    def make(settings: TrainSettings, tasks: int = 6, learner_type: type[Learner] = Learner) -> Climb:
+        for journal in opened:
+            journal.close()
+        journal = Journal(tmp_path / "run", {"train": settings.model_dump()})
+        opened.append(journal)
+        learner = learner_type(tiny_model(), settings)
+        store = CheckpointStore(
+            tmp_path / "run" / "checkpoints",
+            lambda model, folder: model.save_pretrained(folder),
+            Qwen3ForCausalLM.from_pretrained,
+        )
+        plan = ClimbPlan("one", [f"t{index}" for index in range(tasks)])
+        return Climb(plan, settings, learner, SamplingSource(learner, journal, settings), journal, store)
+
+    yield make
+    for journal in opened:
+        journal.close()

@@ -70,6 +70,16 @@ class Learner:
         """Ask a running ``step`` to raise UpdateStopped at its next micro-batch."""
         self._stop.set()
 
+    def state(self) -> dict[str, Any]:
+        """Everything but the weights that the next update depends on."""
+        return {"version": self.version, "optimizer": self.optimizer.state_dict(), "rng": torch.get_rng_state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up a ``state``; the weights are loaded apart."""
+        self.version = int(state["version"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["rng"])
+
     def step(self, groups: Sequence[Group]) -> UpdateReport:
         """One update on ``groups``, which the caller has filtered. Raises UpdateError, or BatchError for a bad row."""
         torch.set_num_threads(self.settings.threads)
