@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from frognano.config.base import Settings
+from frognano.records import Split
 
 Level = Literal["symptom", "located", "contract", "suspect"]
 
@@ -77,6 +78,13 @@ class SynthesisSettings(Settings):
         if not levels or min(levels.values()) < 0 or sum(levels.values()) <= 0:
             raise ValueError("weights must not be negative and one must be above 0")
         return levels
+
+    def shares(self) -> dict[Split, float]:
+        """Shares of functions by split, train apart; 0 where no task is wanted."""
+        return {
+            "validation": self.validation_share if self.validation_tasks else 0.0,
+            "held-out": self.held_out_share if self.held_out_tasks else 0.0,
+        }
 
     @model_validator(mode="after")
     def _shares_leave_train(self) -> SynthesisSettings:

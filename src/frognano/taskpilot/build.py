@@ -14,21 +14,20 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from frognano.config.taskpilot import SynthesisSettings
-from frognano.records import GradingTests, Origin, Runtime, Task
-from frognano.taskpilot.baseline import Baseline
-from frognano.taskpilot.candidates import Candidate, Modules
+from frognano.records import GradingTests, Origin, Task
+from frognano.taskpilot.candidates import Candidate
 from frognano.taskpilot.complete import Enforced, Visible, VisibleTests, enforced, remedy
 from frognano.taskpilot.draft import Draft, hidden_names
 from frognano.taskpilot.facts import MOST_CALLS, Call, Question, calls_from
 from frognano.taskpilot.funnel import Code
-from frognano.taskpilot.mutate import Module
+from frognano.taskpilot.ground import Ground
 from frognano.taskpilot.hide import HideError, function_of, hide
-from frognano.taskpilot.repository import Repository
+from frognano.taskpilot.mutate import Module
+from frognano.taskpilot.repository import module_name
 from frognano.taskpilot.requirements import Requirement, test_file
 from frognano.taskpilot.state import Example, Facts
 from frognano.tasks.folder import TaskContent
 from frognano.tasks.patch import Entry, make_patch
-from frognano.tasks.snapshot import SnapshotStore
 
 
 class Rejected(Exception):
@@ -53,19 +52,21 @@ class Built:
 class Builder:
     """Builds the tasks of one repository."""
 
-    def __init__(
-        self, repository: Repository, store: SnapshotStore, base: str, modules: Modules, baseline: Baseline
-    ) -> None:
-        self._repository, self._store, self._base = repository, store, base
-        self._modules, self._baseline = modules, baseline
+    def __init__(self, ground: Ground) -> None:
+        repository = ground.repository
+        self._ground, self._store, self._base = ground, ground.store, ground.base
+        self._repository, self._modules, self._baseline = repository, ground.modules, ground.baseline
         self._sources = {path: repository.read(path) for path in repository.test_files}
         files = [test_file(path, source) for path, source in self._sources.items()]
         self._files = {file.path: file for file in files}
-        self._visible = Visible({p: m.source for p, m in modules.parsed.items()}, repository.readme_text())
+        sources = {path: module.source for path, module in ground.modules.parsed.items()}
+        self._visible = Visible(sources, repository.readme_text())
         every = (self._requirements_of(test) for file in files for test in file.tests())
         self._tests = VisibleTests(requirement for found in every for requirement in found)
 
-    def question(self, number: int, candidate: Candidate, broken: Sequence[str], settings: SynthesisSettings) -> Question:
+    def question(
+        self, number: int, candidate: Candidate, broken: Sequence[str], settings: SynthesisSettings
+    ) -> Question:
         """The calls that may show the fault: asserted by breaking tests, then seen in tests that reach it."""
         preludes = {path: file.prelude for path, file in self._files.items()}
         calls = calls_from(self.requirements(broken), preludes, settings.example_limit)
@@ -122,12 +123,8 @@ class Builder:
                 self._base,
                 {candidate.module: changed, **{path: _bytes(text) for path, text in hidden.items()}},
             ),
-            runtime=Runtime(
-                pythonpath=self._repository.pythonpath, test_timeout_s=self._limit([*f2p, *guards], settings)
-            ),
-            tests=GradingTests(
-                f2p=f2p, p2p=tuple(sorted(set(guards) - set(f2p))), files=tuple(sorted(tests))
-            ),
+            runtime=self._ground.runtime.model_copy(update={"test_timeout_s": self._limit([*f2p, *guards], settings)}),
+            tests=GradingTests(f2p=f2p, p2p=tuple(sorted(set(guards) - set(f2p))), files=tuple(sorted(tests))),
             origin=Origin(
                 repository=self._repository.name,
                 base=self._base,
@@ -222,13 +219,3 @@ def task_id(repository: str, candidate: Candidate) -> str:
     parts = (repository, PurePosixPath(candidate.module).stem, candidate.mutation.function)
     named = "-".join(re.sub(r"[^A-Za-z0-9]+", "-", part).strip("-").lower() for part in parts)
     return f"{named[:100].strip('-')}-{candidate.key}"
-
-
-def module_name(path: str, pythonpath: Sequence[str]) -> str:
-    """Dotted name of a module file."""
-    for root in sorted(pythonpath, key=len, reverse=True):
-        prefix = "" if root == "." else root.rstrip("/") + "/"
-        if path.startswith(prefix):
-            parts = path[len(prefix) :].removesuffix(".py").split("/")
-            return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    return path

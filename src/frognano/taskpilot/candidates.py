@@ -12,14 +12,14 @@ import hashlib
 import random
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from frognano.config.taskpilot import SynthesisSettings
 from frognano.records import Record, Split
-from frognano.taskpilot.coverage_map import CoverageMap, Reach, body_lines, changed_lines
+from frognano.taskpilot.coverage_map import body_lines, changed_lines
 from frognano.taskpilot.funnel import Code, Funnel
-from frognano.taskpilot.mutate import Function, Module, Mutation, mutations_of
-from frognano.taskpilot.repository import Repository
+from frognano.taskpilot.ground import Ground, Modules
+from frognano.taskpilot.mutate import Function, Mutation, mutations_of
 
 
 class Candidate(Record):
@@ -49,77 +49,56 @@ class Candidate(Record):
         return {"file": self.module, "start": mutation.start, "end": mutation.end, "text": mutation.text}
 
 
-class Modules:
-    """The repository's parsed modules, and which tests reach each."""
-
-    def __init__(self, repository: Repository, coverage: CoverageMap) -> None:
-        self.parsed = {path: Module(repository.read(path)) for path in repository.modules}
-        self.reach = Reach(coverage)
-        self.calls = coverage.calls
-        self._tests: dict[str, tuple[str, ...]] = {}
-
-    def tests_of(self, path: str) -> tuple[str, ...]:
-        """Stable tests that execute a function of the module."""
-        if path not in self._tests:
-            bodies = {function.name: body_lines(function) for function in self.parsed[path].functions()}
-            self._tests[path] = self.reach.of_module(path, bodies)
-        return self._tests[path]
-
-
 def propose(
-    repository: Repository,
-    modules: Modules,
-    splits: Mapping[str, Split],
-    settings: SynthesisSettings,
-    funnel: Funnel,
+    ground: Ground, splits: Mapping[str, Split], settings: SynthesisSettings, funnel: Funnel
 ) -> list[Candidate]:
     """Every candidate in the order in which to try them."""
-    shapes: set[str] = set()
+    proposer = _Proposer(ground.modules, settings, funnel)
     by_function: dict[str, list[Candidate]] = {}
-    for path, module in modules.parsed.items():
+    for path, module in ground.modules.parsed.items():
         if path not in splits:
             continue
         for function in module.functions():
-            found = list(_of_function(path, function, splits[path], modules, settings, funnel, shapes))
+            found = list(proposer.of_function(path, function, splits[path]))
             if found:
                 by_function[f"{path}::{function.name}"] = found
     return list(_ordered(by_function, settings.seed))
 
 
-def _of_function(
-    path: str,
-    function: Function,
-    split: Split,
-    modules: Modules,
-    settings: SynthesisSettings,
-    funnel: Funnel,
-    shapes: set[str],
-) -> Iterable[Candidate]:
-    for mutation in mutations_of(function):
-        if settings.families and mutation.family not in settings.families:
-            continue
-        lines = changed_lines(function, mutation.line)
-        tests = modules.reach.tests(path, lines)
-        if not tests:
-            funnel.rejected("propose", Code.UNCOVERED)
-            continue
-        shape = f"{path}:{_shape(function, mutation)}"
-        if shape in shapes:
-            funnel.rejected("propose", Code.DUPLICATE)
-            continue
-        shapes.add(shape)
-        funnel.passed("propose")
-        change = f"{path}:{mutation.function}:{mutation.start}:{mutation.end}:{mutation.text}"
-        yield Candidate(
-            key=hashlib.sha256(change.encode()).hexdigest()[:10],
-            module=path,
-            split=split,
-            mutation=mutation,
-            function_line=function.node.lineno,
-            docstring=function.docstring(),
-            tests=tests,
-            at_import=modules.reach.at_import(path, body_lines(function)),
-        )
+class _Proposer:
+    """Lists the candidates of functions, each syntax tree once."""
+
+    def __init__(self, modules: Modules, settings: SynthesisSettings, funnel: Funnel) -> None:
+        self._modules, self._settings, self._funnel = modules, settings, funnel
+        self._shapes: set[str] = set()
+
+    def of_function(self, path: str, function: Function, split: Split) -> Iterator[Candidate]:
+        """Candidates that change ``function``."""
+        families, reach = self._settings.families, self._modules.reach
+        for mutation in mutations_of(function):
+            if families and mutation.family not in families:
+                continue
+            tests = reach.tests(path, changed_lines(function, mutation.line))
+            if not tests:
+                self._funnel.rejected("propose", Code.UNCOVERED)
+                continue
+            shape = f"{path}:{_shape(function, mutation)}"
+            if shape in self._shapes:
+                self._funnel.rejected("propose", Code.DUPLICATE)
+                continue
+            self._shapes.add(shape)
+            self._funnel.passed("propose")
+            change = f"{path}:{mutation.function}:{mutation.start}:{mutation.end}:{mutation.text}"
+            yield Candidate(
+                key=hashlib.sha256(change.encode()).hexdigest()[:10],
+                module=path,
+                split=split,
+                mutation=mutation,
+                function_line=function.node.lineno,
+                docstring=function.docstring(),
+                tests=tests,
+                at_import=reach.at_import(path, body_lines(function)),
+            )
 
 
 def _shape(function: Function, mutation: Mutation) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from frognano.config.taskpilot import SynthesisSettings
 from frognano.records import Record
 from frognano.taskpilot.baseline import Baseline
-from frognano.taskpilot.bench import Bench
+from frognano.taskpilot.bench import Answer, Bench, Benches
+from frognano.taskpilot.journal import Journal
 from frognano.taskpilot.mutate import Function
 
 
@@ -35,12 +36,21 @@ class CoverageMap(Record):
     calls: tuple[TracedCall, ...] = ()
 
 
-async def map_coverage(bench: Bench, baseline: Baseline, settings: SynthesisSettings) -> CoverageMap:
-    """Trace one run of the stable tests."""
-    limit = settings.suite_timeout_s
-    answers = await bench.ask("trace", limit, left_out=list(baseline.set_aside))
+async def map_coverage(
+    benches: Benches, baseline: Baseline, settings: SynthesisSettings, journal: Journal
+) -> CoverageMap:
+    """Trace one run of the stable tests, or take what the journal kept."""
+    kept = journal.get("coverage", "")
+    if kept is None:
+
+        async def trace(bench: Bench, left_out: list[str]) -> list[Answer]:
+            return await bench.ask("trace", settings.suite_timeout_s, left_out=left_out)
+
+        async for _, answers in benches.each([list(baseline.set_aside)], trace):
+            kept = answers[-1]
+            journal.put("coverage", "", kept)
     stable = set(baseline.stable)
-    traced = CoverageMap.model_validate(answers[-1])
+    traced = CoverageMap.model_validate(kept)
     return traced.model_copy(update={"tests": {test: found for test, found in traced.tests.items() if test in stable}})
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import configparser
 import tarfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email.parser import HeaderParser
 from fnmatch import fnmatch
 from pathlib import Path
@@ -229,3 +229,13 @@ def _licence(folder: Path, about: dict[str, Any], metadata: dict[str, str]) -> s
             text = path.read_text(errors="replace").lower()
             return next((name for mark, name in _MARKS if mark in text), "")
     return ""
+
+
+def module_name(path: str, pythonpath: Sequence[str]) -> str:
+    """Dotted name of a module file."""
+    for root in sorted(pythonpath, key=len, reverse=True):
+        prefix = "" if root == "." else root.rstrip("/") + "/"
+        if path.startswith(prefix):
+            parts = path[len(prefix) :].removesuffix(".py").split("/")
+            return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return path

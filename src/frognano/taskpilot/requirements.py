@@ -272,7 +272,7 @@ class _Substitution(ast.NodeTransformer):
     def __init__(self, names: Names) -> None:
         self._names = names
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 - the visitor's name
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         return self._names.get(node.id) or node
 
 

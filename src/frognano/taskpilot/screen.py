@@ -51,6 +51,7 @@ async def screen(
     candidates: Sequence[Candidate],
     baseline: Baseline,
     settings: SynthesisSettings,
+    *,
     journal: Journal,
     done: Callable[[int], None],
 ) -> dict[str, Screened]:

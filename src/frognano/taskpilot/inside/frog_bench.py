@@ -21,13 +21,14 @@ import select
 import signal
 import sys
 import time
-from typing import Any, Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, Dict
 
 import frog_swap
 import frog_tracer
 import pytest
 
-Json = dict  # type: ignore[type-arg]
+Json = Dict[str, Any]
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 MESSAGE_CHARS = 300
 REPR_CHARS = 1000
@@ -110,7 +111,7 @@ class Hot:
             plan.carry_out()
             outcomes = Outcomes()
             session.config.pluginmanager.register(outcomes)
-            for item, following in zip(chosen, [*chosen[1:], None]):  # noqa: B905 - Python 3.8
+            for item, following in zip(chosen, [*chosen[1:], None]):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             tell(told(outcomes))
 
@@ -150,7 +151,7 @@ def in_fork(work: Callable[[Callable[[Json], None]], None], timeout_s: float) ->
     if late:
         last = json.loads(lines[-1]) if lines and data.endswith(b"\n") else {}
         return {**last, "state": "hang"}
-    return json.loads(lines[-1]) if lines else {"state": "died"}  # type: ignore[no-any-return]
+    return json.loads(lines[-1]) if lines else {"state": "died"}
 
 
 def _child(work: Callable[[Callable[[Json], None]], None], writing: int) -> None:
@@ -299,7 +300,8 @@ def evaluated(prelude: str, expression: str) -> str:
         # The prelude is a test file's imports; any failure there means the expression cannot be used.
         return ""
     try:
-        return repr(eval(code, names))[:REPR_CHARS]
+        text: str = repr(eval(code, names))
+        return text[:REPR_CHARS]
     except Exception as error:
         # What the repository's code raises is the answer.
         return f"raises {type(error).__name__}"

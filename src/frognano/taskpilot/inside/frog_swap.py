@@ -9,10 +9,11 @@ candidates need a fresh import. What ran at import time with the old code keeps 
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from types import CodeType, FunctionType
-from typing import Any, Iterator
+from typing import Any, Tuple
 
-Key = tuple  # type: ignore[type-arg]
+Key = Tuple[str, int, str]
 
 
 class NotSwappable(ValueError):
@@ -82,7 +83,7 @@ def _changed_functions(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType,
     before, after = _inner(old), _inner(new)
     if len(before) != len(after):
         raise NotSwappable(f"{old.co_name}: another number of inner functions")
-    for left, right in zip(before, after):  # noqa: B905 - Python 3.8
+    for left, right in zip(before, after):
         if left.co_name != right.co_name:
             raise NotSwappable(f"{left.co_name}: inner functions differ")
         if left != right:

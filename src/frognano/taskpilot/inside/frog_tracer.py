@@ -6,6 +6,7 @@ too; child processes are not. ``frog_bench`` starts it before pytest imports the
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from types import CodeType, FrameType
@@ -41,7 +42,7 @@ class Tracer:
     def stop(self) -> None:
         """Keep what was traced since ``start``; repeated runs of one test add up."""
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
         into = self.tests.setdefault(self._test, {}) if self._test else self.imported
         for path, lines in self._lines.items():
             into[path] = sorted(lines.union(into.get(path, [])))
@@ -81,7 +82,7 @@ class Tracer:
         if not all(plain(value) for value in values):
             return
         positional = [repr(value) for value in values[: code.co_argcount]]
-        named = [f"{name}={value!r}" for name, value in zip(names, values)]  # noqa: B905 - Python 3.8
+        named = [f"{name}={value!r}" for name, value in zip(names, values)]
         text = ", ".join(positional + named[code.co_argcount :])
         if len(text) <= ARGUMENT_CHARS and text not in seen:
             seen.add(text)
@@ -93,7 +94,7 @@ def plain(value: Any, depth: int = 3) -> bool:
     """True for values whose ``repr`` makes them again: numbers, text, and containers of such."""
     kind = type(value)
     if kind in _PLAIN:
-        return not (kind is float and (value != value or value in (float("inf"), float("-inf"))))
+        return not (kind is float and (math.isnan(value) or value in (float("inf"), float("-inf"))))
     if depth and kind in (list, tuple, set):
         return len(value) <= 20 and bool(value or kind is not set) and all(plain(part, depth - 1) for part in value)
     if depth and kind is dict:

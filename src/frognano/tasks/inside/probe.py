@@ -15,7 +15,7 @@ import os
 import random
 import sys
 import types
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, List
 
 WATCHED = ("_pytest", "pytest", "pluggy", "unittest")
 MESSAGE_CHARS = 6000
