@@ -193,7 +193,8 @@ def _listen(descriptor: int, deadline: float) -> tuple[bytes, bool]:
 def read_text(path: str) -> str:
     """A source file's text, line endings kept."""
     with open(path, "rb") as stream:
-        return stream.read().decode()
+        data: bytes = stream.read()
+    return data.decode()
 
 
 def changed_text(path: str, candidate: Json) -> str:
