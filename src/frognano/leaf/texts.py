@@ -20,6 +20,8 @@ def format_read(result: dict[str, Any], profile: Profile) -> str:
         return head_only(text, profile.read_chars, len(text) + result["rest_chars"])
     if result["binary"]:
         return f"ValueError: {result['path']} is a binary file of {result['size']} bytes; look at it with Bash"
+    if result["line_rest"] and len(lines) > 1:
+        lines = lines[:-1]  # only a line that is longer than a whole answer is shown in part
     shown, used = [], 0
     for number, line in enumerate(lines, start=first):
         shown.append(f"{number}. {line}")
@@ -39,7 +41,7 @@ def _read_notes(result: dict[str, Any], shown: int, profile: Profile) -> list[st
     if not shown:
         return [f"[the file has {total} lines; line {first} is past its end]"]
     notes = []
-    line_rest = result["line_rest"] if shown == len(result["lines"]) else 0
+    line_rest = result["line_rest"] if shown == len(result["lines"]) == 1 else 0
     if line_rest:
         kept = len(result["lines"][-1])
         command = f"sed -n {last}p FILE | cut -c {kept + 1}-"

@@ -278,7 +278,7 @@ def op_edit(workdir: str, path: str, old: str, new: str, all: bool = False) -> R
     elif len(spans) > 1 and not all:
         result["lines"] = line_numbers(data, [start for start, _ in spans[:1000]])
     else:
-        replace_file(full, splice(data, spans, old_bytes, new_bytes))
+        replace_file(full, splice(data, spans, new_bytes))
         result["replaced"] = len(spans)
     return result
 
@@ -307,7 +307,7 @@ def line_numbers(data: bytes, offsets: List[int]) -> List[int]:
     return numbers
 
 
-def splice(data: bytes, spans: List[Tuple[int, int]], old: bytes, new: bytes) -> bytes:
+def splice(data: bytes, spans: List[Tuple[int, int]], new: bytes) -> bytes:
     """``data`` with every span replaced; line endings of kept lines stay, new lines take their neighbours'."""
     parts, last = [], 0
     plain = b"\r\n" not in data or b"\n" not in new
@@ -372,7 +372,7 @@ def nearest(data: bytes, old: str) -> Optional[Result]:
     if at < 0:
         return None
     found = [line[:300] for line in lines[at : at + min(len(wanted), 8)]]
-    if kind == "similar" and any("\ufffd" in line for line in found):
+    if "\ufffd" in old and any("\ufffd" in line for line in found):
         kind = "undecodable"
     return {"kind": kind, "line": at + 1, "lines": found}
 
@@ -685,7 +685,7 @@ class _Call:
             self.outputs[fd].feed(data)
         else:
             self.poller.unregister(fd)
-            del self.outputs[fd]
+            self.outputs.pop(fd).feed(b"", True)
 
     def _give(self, fd: int, event: int) -> None:
         try:
