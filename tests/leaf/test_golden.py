@@ -37,7 +37,7 @@ SCENE: list[tuple[str, dict[str, Any]]] = [
     ("Edit", {"file_path": "src/rings.py", "old_string": "def", "new_string": "async def", "replace_all": True}),
     ("Edit", {"file_path": "src/rings.py", "old_string": "2.     return n + 1", "new_string": "x"}),
     ("Edit", {"file_path": "src/rings.py", "old_string": "  return n + 1", "new_string": "x"}),
-    ("Edit", {"file_path": "src/rings.py", "old_string": "def grow( n ):", "new_string": "x"}),
+    ("Edit", {"file_path": "src/rings.py", "old_string": "async def grow( n ):", "new_string": "x"}),
     ("Edit", {"file_path": "src/rings.py", "old_string": "async def area(width):", "new_string": "x"}),
     ("Edit", {"file_path": "src/rings.py", "old_string": "", "new_string": "x"}),
     ("Edit", {"file_path": "src/rings.py", "old_string": "zzzzzzzz", "new_string": "x"}),
