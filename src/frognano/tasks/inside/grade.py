@@ -60,7 +60,7 @@ def job(grading: Dict[str, Any], protect: Any) -> Dict[str, Any]:
     """The judge's job: what the solver may not decide is removed or restored, then the tests are placed."""
     workdir = grading["workdir"]
     tests = entries(os.path.join(HERE, "files"))
-    restored = {}  # type: Dict[str, Any]
+    restored: Dict[str, Any] = {}
     for name, (mode, text) in grading["restored"].items():
         restored[name] = [mode, base64.b64encode(text.encode("latin-1")).decode()]
     sealed = set(grading["sealed"])
@@ -84,7 +84,7 @@ def job(grading: Dict[str, Any], protect: Any) -> Dict[str, Any]:
     }
 
 
-def main() -> None:
+def main(reward_file: str = REWARD) -> None:
     """Grade and write the reward."""
     with open(os.path.join(HERE, "grading.json")) as stream:
         grading = json.load(stream)
@@ -94,7 +94,7 @@ def main() -> None:
     line = json.dumps(job(grading, load("protect"))).encode("ascii") + b"\n"
     done = subprocess.run([sys.executable, "-s", "-c", boot], check=False, input=line, stdout=subprocess.PIPE, cwd="/")
     if done.returncode < 0:
-        evidence = {"keeper_lost": True}  # type: Dict[str, Any]
+        evidence: Dict[str, Any] = {"keeper_lost": True}
     elif not done.stdout.strip():
         evidence = {"error": "the judge did not answer (exit code %d)" % done.returncode}
     else:
@@ -106,10 +106,10 @@ def main() -> None:
         print("%-8s %s" % (outcome, test))
     if verdict.reward is None:
         sys.exit(3)
-    os.makedirs(os.path.dirname(REWARD), exist_ok=True)
-    with open(REWARD, "w") as stream:
+    os.makedirs(os.path.dirname(reward_file), exist_ok=True)
+    with open(reward_file, "w") as stream:
         stream.write("%d\n" % verdict.reward)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])

@@ -136,7 +136,7 @@ def intact(root: str, files: Dict[str, Any]) -> bool:
 
 def keep(job: Dict[str, Any], ends: Ends, secret: bytes, tools: Tools) -> None:
     """The keeper: set the world up, start the test process, wait, see what is left. Never returns."""
-    report = {}  # type: Dict[str, Any]
+    report: Dict[str, Any] = {}
     try:
         _prctl(PR_SET_DUMPABLE, 0)
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -306,7 +306,7 @@ def watch(job: Dict[str, Any], top: int, secret: bytes, ends: Ends) -> Dict[str,
     for reader in (ends.events, ends.output):
         _drain(reader, buffers[reader], open_ends, reader == ends.output)
     output = buffers[ends.output].decode("utf-8", "replace")
-    result = {"timed_out": timed_out, "overflow": overflow, "output": output}  # type: Dict[str, Any]
+    result: Dict[str, Any] = {"timed_out": timed_out, "overflow": overflow, "output": output}
     result.update(_events(bytes(buffers[ends.events]), secret))
     raw = bytes(buffers[ends.status])
     if raw:

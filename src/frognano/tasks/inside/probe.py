@@ -24,7 +24,7 @@ MAX_MESSAGES = 50
 
 def fingerprint() -> Dict[Any, Any]:
     """Identity of every function and class attribute of the test machinery and of every builtin."""
-    marks = {}  # type: Dict[Any, Any]
+    marks: Dict[Any, Any] = {}
     for name, module in sorted(sys.modules.items()):
         if name.split(".")[0] in WATCHED and isinstance(module, types.ModuleType):
             _mark_namespace(marks, name, vars(module), 0)
@@ -60,7 +60,7 @@ def changed(before: Dict[Any, Any], now: Dict[Any, Any]) -> List[Any]:
 
 def make_plugin(emit: Any, wanted: Any, order_seed: int, details: bool) -> Any:
     """The pytest plugin. ``wanted``: node ids to run, or None for all; ``order_seed`` 0 keeps the order."""
-    known = []  # type: List[Any]
+    known: List[Any] = []
     messages = [0]
 
     def message(report: Any) -> str:
@@ -116,7 +116,7 @@ def make_plugin(emit: Any, wanted: Any, order_seed: int, details: bool) -> Any:
 def _new_plugins(session: Any, known: List[Any]) -> List[Any]:
     """Plugins registered after the session began, by anything but a conftest file or a test module's own list."""
     manager = session.config.pluginmanager
-    declared = set()  # type: Set[str]
+    declared: Set[str] = set()
     for item in session.items:
         names = getattr(getattr(item, "module", None), "pytest_plugins", ())
         declared.update([names] if isinstance(names, str) else names)
@@ -132,7 +132,7 @@ def _new_plugins(session: Any, known: List[Any]) -> List[Any]:
 def _shuffle(items: List[Any], seed: int) -> None:
     """Shuffle whole modules, then the tests inside each, so that module fixtures are still set up once."""
     draw = random.Random(seed)
-    groups = {}  # type: Dict[str, Any]
+    groups: Dict[str, Any] = {}
     for item in items:
         groups.setdefault(item.nodeid.split("::")[0], []).append(item)
     order = list(groups)
