@@ -14,6 +14,7 @@ from frognano.records import GradingTests, Origin, Runtime, Task, Verdict
 from frognano.sandbox import runner as sandbox_runner
 from frognano.sandbox.local import LocalBackend
 from frognano.tasks.folder import TaskContent, write_task
+from frognano.tasks.forked import ForkedJudge
 from frognano.tasks.grader import Grader
 from frognano.tasks.patch import FILE, Entry, make_patch
 from frognano.tasks.snapshot import SnapshotStore
@@ -114,6 +115,11 @@ P2P = (
 )
 
 
+def without_names(detail: str) -> str:
+    """Names of planted tests are drawn anew for every run."""
+    return detail.split(": ", 1)[0] if detail.startswith("planted") else detail
+
+
 @dataclass
 class Case:
     """The task, and grading as plain calls."""
@@ -125,6 +131,9 @@ class Case:
     folder: Path
     gold: bytes
     grader: Grader
+    """Cold grading."""
+    forked: Grader
+    """Grading by the forked judge."""
     wait: Callable[[Any], Any]
 
     def patch(self, changes: Mapping[str, bytes | Entry | None]) -> bytes:
@@ -138,8 +147,13 @@ class Case:
                 after[name] = value if isinstance(value, Entry) else Entry(FILE, value)
         return make_patch(before, after)
 
-    def grade(self, patch: bytes, **options: int) -> Verdict:
-        verdict: Verdict = self.wait(self.grader.grade(self.task, self.folder, patch, **options))
+    def grade(self, patch: bytes, task: Task | None = None, **options: int) -> Verdict:
+        """The verdict of the forked judge, after the cold judge has said the same."""
+        verdicts: list[Verdict] = []
+        for grader in (self.grader, self.forked):
+            verdict = self.wait(grader.grade(task or self.task, self.folder, patch, **options))
+            verdicts.append(verdict.model_copy(update={"elapsed_s": 0.0, "detail": without_names(verdict.detail)}))
+        assert verdicts[0] == verdicts[1]
         return verdict
 
 
@@ -184,13 +198,23 @@ def content(task: Task, store: SnapshotStore) -> TaskContent:
 
 
 @pytest.fixture(scope="session")
-def case(
+def judge(store: SnapshotStore, loop_runner: asyncio.Runner) -> Iterator[ForkedJudge]:
+    made = ForkedJudge(store)
+    loop_runner.run(made.__aenter__())
+    yield made
+    loop_runner.run(made.__aexit__())
+
+
+@pytest.fixture(scope="session")
+def case(  # noqa: PLR0917
     task: Task,
     content: TaskContent,
     store: SnapshotStore,
     backend: LocalBackend,
+    judge: ForkedJudge,
     loop_runner: asyncio.Runner,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Case:
     folder = write_task(tmp_path_factory.mktemp("pool"), task, content, store)
-    return Case(store, task, folder, content.gold, Grader(backend, store), loop_runner.run)
+    graders = Grader(backend, store), Grader(None, store, judge=judge)
+    return Case(store, task, folder, content.gold, *graders, loop_runner.run)

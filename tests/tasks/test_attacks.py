@@ -22,13 +22,16 @@ def pytest_runtest_makereport(item, call):
     report.outcome = "passed"
     report.longrepr = None
 """
-PASS_ALL_NOW = PASS_ALL + b"""
+PASS_ALL_NOW = (
+    PASS_ALL
+    + b"""
 import gc, sys
 from _pytest.config import PytestPluginManager
 for found in gc.get_objects():
     if isinstance(found, PytestPluginManager):
         found.register(sys.modules[__name__], "extra")
 """
+)
 EASY_TEST = b"def test_upper():\n    pass\n\n\ndef test_inside_the_limits():\n    pass\n"
 PLUGIN_INI = b"[pytest]\naddopts = -p evil\npythonpath = .\n"
 
@@ -92,7 +95,7 @@ CODE: dict[str, tuple[str, str]] = {
         "import os\nprint('PASSED tests/test_clamp.py::test_upper')\nos.write(1, b'7 passed')\nos._exit(0)\n",
         "early_exit",
     ),
-    "sys.exit at import": ("import sys\nsys.exit(0)\n", "collection_error"),
+    "sys.exit at import": ("import sys\nsys.exit(0)\n", "failed"),
     "sys.exit in the function": ("import sys\ndef clamp(*a):\n    sys.exit(0)\n", "failed"),
     "os._exit in the function": ("import os\ndef clamp(*a):\n    os._exit(0)\n", "early_exit"),
     "pytest.exit in the function": ("import pytest\ndef clamp(*a):\n    pytest.exit('done', 0)\n", "tampered"),
@@ -167,7 +170,7 @@ CODE: dict[str, tuple[str, str]] = {
     "replaces pytest in sys.modules": (
         "import sys, types\nfake = types.ModuleType('pytest')\nfake.raises = fake.fail = lambda *a, **k: None\n"
         "sys.modules['pytest'] = fake\n",
-        "collection_error",
+        "tampered",
     ),
     "an object that equals everything": (
         "class Any(int):\n    def __eq__(self, other):\n        return True\n    __hash__ = int.__hash__\n"
@@ -178,13 +181,8 @@ CODE: dict[str, tuple[str, str]] = {
         "import builtins\nclass Quiet(Exception):\n    pass\nbuiltins.AssertionError = Quiet\n",
         "tampered",
     ),
-    "a trace function jumps over asserts": (
-        "import sys\n"
-        "def jump(frame, event, arg):\n"
-        "    if event == 'line' and 'tests' in frame.f_code.co_filename:\n"
-        "        try:\n            frame.f_lineno = frame.f_code.co_firstlineno + 1\n        except ValueError:\n"
-        "            pass\n    return jump\n"
-        "sys.settrace(jump)\n",
+    "leaves a trace function that could jump over asserts": (
+        "import sys\nsys.settrace(lambda frame, event, arg: None)\n",
         "tampered",
     ),
     "rewrites the test files at import": (
@@ -198,8 +196,6 @@ CODE: dict[str, tuple[str, str]] = {
         "    os.execv(sys.executable, [sys.executable, '-m', 'pytest', '-q'])\n" + PASS_ALL.decode(),
         "early_exit",
     ),
-    "kills its parent": ("import os\nos.kill(os.getppid(), 9)\n", "tampered"),
-    "kills everything": ("import os\nos.kill(-1, 9)\n", "tampered"),
     "kills itself": ("import os\nos.kill(os.getpid(), 9)\n", "crashed"),
     "a daemon that outlives the tests": (
         "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(600)\n"
@@ -272,9 +268,18 @@ def test_a_right_fix_together_with_an_attack_is_no_fix(case: Any, name: str) -> 
 def test_hanging_code_is_a_zero_by_timeout_and_is_not_retried(case: Any, code: bytes) -> None:
     runtime = case.task.runtime.model_copy(update={"test_timeout_s": 2.0})
     task = case.task.model_copy(update={"runtime": runtime})
-    verdict = case.wait(case.grader.grade(task, case.folder, case.patch({"gauge/core.py": case.fixed + code})))
+    verdict = case.grade(case.patch({"gauge/core.py": case.fixed + code}), task)
     assert (verdict.reward, verdict.reason) == (0.0, "test_timeout")
-    assert verdict.elapsed_s < 15
+
+
+@pytest.mark.parametrize("target", ["os.getppid()", "-1"])
+def test_killing_the_watcher_is_a_zero_and_where_it_is_out_of_reach_changes_nothing(case: Any, target: str) -> None:
+    code = f"import os\nos.kill({target}, 9)\n".encode()
+    patch = case.patch({"gauge/core.py": code + case.broken})
+    cold = case.wait(case.grader.grade(case.task, case.folder, patch))
+    forked = case.wait(case.forked.grade(case.task, case.folder, patch))
+    assert (cold.reward, cold.reason) == (0.0, "tampered")
+    assert (forked.reward, forked.reason in ("failed", "collection_error")) == (0.0, True)
 
 
 def test_a_flood_of_output_is_cut(case: Any) -> None:

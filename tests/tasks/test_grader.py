@@ -6,10 +6,6 @@ from typing import Any
 
 import pytest
 
-from frognano.records import Runtime
-from frognano.tasks.grader import NoVerdict
-from frognano.tasks.testrun import TestRun
-
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_gold_patch_scores_one_in_any_order_and_hash_seed(case: Any, seed: int) -> None:

@@ -143,7 +143,7 @@ class Keeper:
         self._slots[name] = slot
         try:
             self._skeleton.ensure_folder(request["workdir"])
-            slot.mounts.make(request["disk_bytes"], owner, request["extra"])
+            slot.mounts.make(request["disk_bytes"], owner, request["extra"], self._shift)
             entries = self._cgroups.make(name, request["memory_bytes"], request["pids"]) if self._cgroups else []
             self._launch(slot, request, descriptors, entries)
         except Exception:

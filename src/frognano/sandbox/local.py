@@ -40,6 +40,8 @@ class Resident(Record):
     script: Path
     flags: tuple[str, ...] = ("-I", "-S", "-u")
     """Options of its Python; without ``-S`` it can import pytest."""
+    nests: bool = False
+    """It makes namespaces of its own and puts a system-call filter on what runs in them; it gets none itself."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,8 @@ class LocalBackend:
         limits = spec.limits
         flags = self._residents[resident].flags
         command = [str(interior.base_python()), *flags, f"{interior.RESIDENTS}/{resident}.py"]
-        options = namespaces.arguments(self._keeper.base, name, spec.workdir, bool(seccomp.program()), command)
+        filtered = bool(seccomp.program()) and not self._residents[resident].nests
+        options = namespaces.arguments(self._keeper.base, name, spec.workdir, filtered, command)
         return {
             "slot": name,
             "argv": [self._bwrap, *options],

@@ -84,7 +84,7 @@ class SlotMounts:
         self.folder = base / "slots" / name
         self._mounted: list[Path] = []
 
-    def make(self, disk_bytes: int, owner: Owner, extra: list[str]) -> None:
+    def make(self, disk_bytes: int, owner: Owner, extra: list[str], shift: bool = False) -> None:
         """Mount the slot's own file system and bind the ``extra`` host folders into it."""
         self.folder.mkdir(parents=True)
         options = f"size={disk_bytes},nr_inodes={max(4096, disk_bytes // 4096)},mode=0755"
@@ -99,23 +99,15 @@ class SlotMounts:
         for index, source in enumerate(extra):
             target = self.folder / "extra" / str(index)
             target.mkdir()
-            linux.bind_read_only(source, str(target))
+            _bind_as(source, target, owner, shift)
             self._mounted.append(target)
 
     def show_snapshot(self, snapshot: str, owner: Owner, shift: bool, in_user_namespace: bool) -> None:
         """Overlay the slot's upper layer over ``snapshot`` at the gate."""
         lower, gate = self.folder / "lower", self.folder / "gate"
-        found = os.stat(snapshot)
-        if shift and (found.st_uid, found.st_gid) != (owner.uid, owner.gid):
-            namespace = linux.mapped_namespace((found.st_uid, found.st_gid), (owner.uid, owner.gid))
-            try:
-                linux.bind_read_only(snapshot, str(lower), namespace)
-            finally:
-                os.close(namespace)
-        else:
-            linux.bind_read_only(snapshot, str(lower))
+        _bind_as(snapshot, lower, owner, shift)
         self._mounted.append(lower)
-        os.chmod(self.folder / "upper", found.st_mode & 0o7777)
+        os.chmod(self.folder / "upper", os.stat(snapshot).st_mode & 0o7777)
         options = f"lowerdir={lower},upperdir={self.folder / 'upper'},workdir={self.folder / 'work'}"
         if in_user_namespace:
             options += ",userxattr"
@@ -134,3 +126,16 @@ class SlotMounts:
         self._mounted.clear()
         with suppress(OSError):
             self.folder.rmdir()
+
+
+def _bind_as(source: str, target: Path, owner: Owner, shift: bool) -> None:
+    """Bind ``source`` read-only; with ``shift`` its files look as if they were ``owner``'s."""
+    found = os.stat(source)
+    if not shift or (found.st_uid, found.st_gid) == (owner.uid, owner.gid):
+        linux.bind_read_only(source, str(target))
+        return
+    namespace = linux.mapped_namespace((found.st_uid, found.st_gid), (owner.uid, owner.gid))
+    try:
+        linux.bind_read_only(source, str(target), namespace)
+    finally:
+        os.close(namespace)

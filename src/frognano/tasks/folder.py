@@ -25,6 +25,7 @@ from pathlib import Path
 
 from frognano.records import Task
 from frognano.tasks import inside, patch, protect, ruling
+from frognano.tasks.inside import boot
 from frognano.tasks.patch import Entry
 from frognano.tasks.snapshot import SnapshotStore
 from frognano.tasks.tree import read_tree, write_tree
@@ -133,7 +134,7 @@ def _fill(folder: Path, task: Task, content: TaskContent, store: SnapshotStore) 
     write_tree(folder / FILES, content.tests)
     _script(folder / "tests/test.sh", 'python3 -s "$(dirname "$0")/grade.py"')
     (folder / "tests/grading.json").write_text(json.dumps(_grading(task, store), indent=1))
-    for name in ("grade", "judge", "probe"):
+    for name in ("grade", "boot", *boot.MODULES):
         shutil.copyfile(Path(inside.__file__).with_name(f"{name}.py"), folder / f"tests/{name}.py")
     for module in (protect, ruling):
         source = Path(str(module.__file__))

@@ -15,22 +15,10 @@ from typing import Any, Protocol
 
 from frognano.sandbox.contract import Limits, OperationError, SandboxBackend, SandboxError, SandboxSpec
 from frognano.tasks import inside
+from frognano.tasks.inside import boot
 
 Job = dict[str, Any]
 Evidence = dict[str, Any]
-
-BOOT = (
-    "import sys; sys.path[:] = [p for p in sys.path if p]\n"
-    "import json, types\n"
-    "first = json.loads(sys.stdin.buffer.readline().decode('ascii'))\n"
-    "def load(name):\n"
-    "    module = types.ModuleType('frognano_' + name)\n"
-    "    exec(compile(first[name], '<' + name + '>', 'exec'), module.__dict__)\n"
-    "    return module\n"
-    "judge, probe = load('judge'), load('probe')\n"
-    "judge.serve(probe.run_session, probe.fingerprint, first['path'])\n"
-)
-"""The program given to ``python -c``; its first input line holds the sources, each further line a job."""
 
 ANSWER_BYTES = 16 << 20
 SLACK_S = 60.0
@@ -46,11 +34,11 @@ class Judge(Protocol):
 
 
 @cache
-def sources(path: tuple[str, ...] = ()) -> bytes:
-    """The judge's first input line; ``path`` are folders of trusted packages that its Python lacks."""
+def sources() -> tuple[str, bytes]:
+    """The program for ``python -c``, and its first input line: the modules' texts."""
     folder = Path(inside.__file__).parent
-    texts = {name: (folder / f"{name}.py").read_text() for name in ("judge", "probe")}
-    return json.dumps({**texts, "path": list(path)}).encode("ascii") + b"\n"
+    texts = {name: (folder / f"{name}.py").read_text() for name in boot.MODULES}
+    return Path(boot.__file__).read_text(), json.dumps({**texts, "path": []}).encode("ascii") + b"\n"
 
 
 class ColdJudge:
@@ -67,10 +55,11 @@ class ColdJudge:
         sandbox = await self._backend.open(spec)
         try:
             job = {**job, "workdir": sandbox.workdir, "lower": ""}
-            lines = sources() + json.dumps(job).encode("ascii") + b"\n"
+            program, first = sources()
+            lines = first + json.dumps(job).encode("ascii") + b"\n"
             seconds = job["timeout_s"] + SLACK_S
             arguments = {
-                "argv": [job["python"] or self._python, "-s", "-c", BOOT],
+                "argv": [job["python"] or self._python, "-s", "-c", program, "lines"],
                 "env": {"PYTHONHASHSEED": str(hash_seed)},
                 "cwd": "/",
                 "timeout_s": seconds,

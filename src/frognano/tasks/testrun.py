@@ -109,6 +109,7 @@ def job_of(run: TestRun) -> dict[str, Any]:
         "details": run.details,
         "timeout_s": run.timeout_s if run.timeout_s is not None else runtime.test_timeout_s,
         "limits": LIMITS,
+        "filter": "",
     }
 
 

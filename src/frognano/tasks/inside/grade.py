@@ -1,8 +1,9 @@
 """The verifier of an exported task folder: restores the tests, runs them under the judge, writes the reward.
 
-Runs as ``/tests/grade.py`` beside its modules (judge, probe, protect, ruling) and ``files/``. The reward file says
-1 or 0; where there is no verdict it is left unwritten, which the caller sees as such. It grades the folder as it
-stands after the solver, so processes and files outside the repository that the solver left are not undone here.
+Runs as ``/tests/grade.py`` beside its modules (boot and the judge's, protect, ruling) and ``files/``. The reward
+file says 1 or 0; where there is no verdict it is left unwritten, which the caller sees as such. It grades the
+folder as it stands after the solver, so processes and files outside the repository that the solver left are not
+undone here.
 """
 
 import base64
@@ -26,6 +27,12 @@ def load(name: str) -> Any:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def read(name: str) -> str:
+    """The text of a module that stands beside this file."""
+    with open(os.path.join(HERE, name + ".py"), encoding="utf-8") as stream:
+        return stream.read()
 
 
 def entries(folder: str) -> Dict[str, Any]:
@@ -81,6 +88,7 @@ def job(grading: Dict[str, Any], protect: Any) -> Dict[str, Any]:
         "details": True,
         "timeout_s": grading["timeout_s"],
         "limits": {},
+        "filter": "",
     }
 
 
@@ -89,10 +97,11 @@ def main(reward_file: str = REWARD) -> None:
     with open(os.path.join(HERE, "grading.json")) as stream:
         grading = json.load(stream)
     ruling = load("ruling")
-    boot = "import sys; sys.path[:] = [p for p in sys.path if p]; sys.path.append(%r); import judge, probe; " % HERE
-    boot += "judge.serve(probe.run_session, probe.fingerprint, [])"
-    line = json.dumps(job(grading, load("protect"))).encode("ascii") + b"\n"
-    done = subprocess.run([sys.executable, "-s", "-c", boot], check=False, input=line, stdout=subprocess.PIPE, cwd="/")
+    program, texts = read("boot"), {name: read(name) for name in ("files", "cage", "judge", "probe")}
+    lines = [json.dumps(dict(texts, path=[])), json.dumps(job(grading, load("protect")))]
+    given = "".join(line + "\n" for line in lines).encode("ascii")
+    command = [sys.executable, "-s", "-c", program, "lines"]
+    done = subprocess.run(command, check=False, input=given, stdout=subprocess.PIPE, cwd="/")
     if done.returncode < 0:
         evidence: Dict[str, Any] = {"keeper_lost": True}
     elif not done.stdout.strip():

@@ -11,29 +11,21 @@ library only; Python 3.6 and later; Linux.
 """
 
 import base64
-import ctypes
 import gc
 import json
 import os
 import resource
 import select
-import shutil
 import signal
-import stat
+import struct
 import sys
 import time
 from typing import Any, Dict, List, NamedTuple, Set
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
-PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
-NEWNS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
-MS_NOSUID, MS_NODEV, MS_REC, MS_PRIVATE = 2, 4, 0x4000, 0x40000
-GRACE_S = 0.5
-"""How long helpers of the tests may outlive them before they count as left over."""
+from frognano.tasks.inside import cage, files
+
 OUTPUT_BYTES = 20000
 MAX_EVENT_BYTES = 64 << 20
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Unfit(Exception):
@@ -60,77 +52,6 @@ class Ends(NamedTuple):
             os.close(end)
 
 
-def _prctl(option: int, value: int) -> None:
-    _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0)
-
-
-def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    arguments = source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), os.fsencode(data)
-    if _libc.mount(*arguments) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, "mount %s on %s: %s" % (kind, target, os.strerror(code)))
-
-
-# --- files ---------------------------------------------------------------------------------------------------
-
-
-def place(root: str, files: Dict[str, Any]) -> None:
-    """Write ``files`` (path → [mode, base64] or null) below ``root``; whatever stands in the way goes first."""
-    for name, entry in sorted(files.items(), key=lambda item: item[1] is not None):
-        path = os.path.join(os.fsencode(root), os.fsencode(name))
-        if entry is None:
-            _remove(path)
-            continue
-        _clear_way(os.fsencode(root), os.fsencode(name))
-        _remove(path)
-        mode, data = entry[0], base64.b64decode(entry[1])
-        if stat.S_ISLNK(mode):
-            os.symlink(data, path)
-            continue
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            os.fchmod(stream.fileno(), 0o755 if mode & 0o100 else 0o644)
-
-
-def _remove(path: bytes) -> None:
-    if os.path.islink(path) or os.path.isfile(path):
-        os.unlink(path)
-    elif os.path.isdir(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
-
-
-def _clear_way(root: bytes, name: bytes) -> None:
-    """Make every parent of ``name`` a real folder, never a link."""
-    path = root
-    for part in name.split(b"/")[:-1]:
-        path = os.path.join(path, part)
-        if os.path.islink(path) or not os.path.isdir(path):
-            _remove(path)
-            os.mkdir(path, 0o755)
-
-
-def intact(root: str, files: Dict[str, Any]) -> bool:
-    """True when every placed file is still exactly what was placed."""
-    for name, entry in files.items():
-        path = os.path.join(os.fsencode(root), os.fsencode(name))
-        if entry is None:
-            if os.path.lexists(path):
-                return False
-            continue
-        if os.path.realpath(path) != path and not stat.S_ISLNK(entry[0]):
-            return False
-        try:
-            with open(path, "rb") as stream:
-                if not stat.S_ISLNK(entry[0]) and stream.read() != base64.b64decode(entry[1]):
-                    return False
-        except OSError:
-            return False
-    return True
-
-
 # --- processes -----------------------------------------------------------------------------------------------
 
 
@@ -138,11 +59,11 @@ def keep(job: Dict[str, Any], ends: Ends, secret: bytes, tools: Tools) -> None:
     """The keeper: set the world up, start the test process, wait, see what is left. Never returns."""
     report: Dict[str, Any] = {}
     try:
-        _prctl(PR_SET_DUMPABLE, 0)
-        _prctl(PR_SET_CHILD_SUBREAPER, 1)
-        place(job["workdir"], job["changes"])
-        place(job["workdir"], job["tests"])
-        if not intact(job["workdir"], job["tests"]):
+        cage.prctl(cage.PR_SET_DUMPABLE, 0)
+        cage.prctl(cage.PR_SET_CHILD_SUBREAPER, 1)
+        files.place(job["workdir"], job["changes"])
+        files.place(job["workdir"], job["tests"])
+        if not files.intact(job["workdir"], job["tests"]):
             raise Unfit("the grading tests could not be placed")
         started = time.time()
         child = os.fork()
@@ -154,56 +75,15 @@ def keep(job: Dict[str, Any], ends: Ends, secret: bytes, tools: Tools) -> None:
         os.close(ends.output)
         _, code = os.waitpid(child, 0)
         report["seconds"] = time.time() - started
-        report["left_over"] = end_rest()
+        report["left_over"] = cage.end_rest()
         report["status"] = code
-        report["intact"] = intact(job["workdir"], job["tests"])
+        report["intact"] = files.intact(job["workdir"], job["tests"])
     except BaseException as error:
         # The boundary of the keeper: whatever went wrong is told, and is no verdict.
         report["error"] = "%s: %s" % (type(error).__name__, error)
     finally:
         os.write(ends.status, json.dumps(report).encode("ascii"))
         os._exit(0)
-
-
-def end_rest() -> bool:
-    """Reap every process below this one; True when some had to be killed."""
-    deadline = time.time() + GRACE_S
-    pause = 0.001
-    while time.time() < deadline:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return False
-        if pid == 0:
-            time.sleep(pause)
-            pause = min(pause * 2, 0.05)
-    while True:
-        for pid in _descendants(os.getpid()):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return True
-        time.sleep(0.005)
-
-
-def _descendants(top: int) -> List[Any]:
-    parents = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open("/proc/%s/stat" % name, "rb") as stream:
-                    parents[int(name)] = int(stream.read().rpartition(b")")[2].split()[1])
-            except (OSError, IndexError):
-                continue
-    found = [top]
-    for pid in found:
-        found.extend(child for child, parent in parents.items() if parent == pid)
-    return found[1:]
 
 
 def become_tests(job: Dict[str, Any], ends: Ends) -> None:
@@ -223,43 +103,8 @@ def become_tests(job: Dict[str, Any], ends: Ends) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    drop_privileges()
-    _prctl(PR_SET_DUMPABLE, 1)
-
-
-def drop_privileges() -> None:
-    """Give up every capability for good."""
-    _prctl(PR_SET_NO_NEW_PRIVS, 1)
-    for number in range(64):
-        _prctl(PR_CAPBSET_DROP, number)
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    _libc.capset(header, (ctypes.c_uint32 * 6)())
-
-
-def enter_namespaces(job: Dict[str, Any]) -> None:
-    """Fresh namespaces and a writable overlay of the snapshot at the working directory; becomes their first process."""
-    uid, gid = os.geteuid(), os.getegid()
-    _prctl(PR_SET_DUMPABLE, 1)
-    if _libc.unshare(NEWUSER | NEWNS | NEWPID | NEWNET | NEWIPC) != 0:
-        raise OSError(ctypes.get_errno(), "unshare")
-    for name, text in (("setgroups", "deny"), ("uid_map", "%d %d 1" % (uid, uid)), ("gid_map", "%d %d 1" % (gid, gid))):
-        with open("/proc/self/" + name, "w") as stream:
-            stream.write(text)
-    first = os.fork()
-    if first:
-        os.waitpid(first, 0)
-        os._exit(0)
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    _mount("none", "/", "", MS_REC | MS_PRIVATE)
-    _mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV)
-    scratch = job["scratch"]
-    size = "size=%dm,mode=0755" % job["disk_mb"]
-    _mount("tmpfs", scratch, "tmpfs", MS_NOSUID | MS_NODEV, size)
-    for name in ("upper", "work", "tmp"):
-        os.mkdir(os.path.join(scratch, name))
-    _mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, size)
-    layers = "lowerdir=%s,upperdir=%s/upper,workdir=%s/work,userxattr" % (job["lower"], scratch, scratch)
-    _mount("overlay", job["workdir"], "overlay", MS_NOSUID | MS_NODEV, layers)
+    cage.prctl(cage.PR_SET_DUMPABLE, 1)
+    cage.drop_privileges(base64.b64decode(job["filter"]))
 
 
 # --- one job -------------------------------------------------------------------------------------------------
@@ -275,7 +120,7 @@ def run(job: Dict[str, Any], tools: Tools) -> Dict[str, Any]:
         try:
             ours.close()
             if job["lower"]:
-                enter_namespaces(job)
+                cage.enter_namespaces(job)
         except BaseException as error:
             os.write(theirs.status, json.dumps({"error": "%s: %s" % (type(error).__name__, error)}).encode("ascii"))
             os._exit(0)
@@ -301,7 +146,7 @@ def watch(job: Dict[str, Any], top: int, secret: bytes, ends: Ends) -> Dict[str,
         for reader in select.select(list(open_ends), [], [], left)[0]:
             overflow = _read(reader, buffers[reader], open_ends, reader == ends.output) or overflow
     if timed_out or overflow:
-        _kill_tree(top)
+        cage.kill_tree(top)
     _reap(top)
     for reader in (ends.events, ends.output):
         _drain(reader, buffers[reader], open_ends, reader == ends.output)
@@ -331,24 +176,6 @@ def _drain(reader: int, buffer: bytearray, open_ends: Set[int], tail_only: bool)
     while reader in open_ends and select.select([reader], [], [], 0)[0]:
         if _read(reader, buffer, open_ends, tail_only):
             return
-
-
-def _kill_tree(top: int) -> None:
-    """Stop, then kill everything below ``top``, and ``top``: nothing can fork its way out."""
-    for _ in range(50):
-        below = _descendants(top)
-        for pid in [top] + below:
-            try:
-                os.kill(pid, signal.SIGSTOP)
-            except OSError:
-                pass
-        if set(_descendants(top)) == set(below):
-            break
-    for pid in _descendants(top) + [top]:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except OSError:
-            pass
 
 
 def _reap(top: int) -> None:
@@ -397,24 +224,53 @@ def warm() -> None:
         importlib.import_module(name)
 
 
-def serve(run_session: Any, fingerprint: Any, path: List[Any]) -> None:
-    """Answer jobs from standard input, a line each, until it closes."""
-    _prctl(PR_SET_DUMPABLE, 0)
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    sys.path[:] = [entry for entry in sys.path if entry not in ("", ".")] + path
+def prepare(run_session: Any, fingerprint: Any, path: List[Any]) -> Tools:
+    """Protect this process, import the test tools, and note what they are."""
+    cage.prctl(cage.PR_SET_DUMPABLE, 0)
+    cage.prctl(cage.PR_SET_CHILD_SUBREAPER, 1)
+    sys.path += path
     sys.dont_write_bytecode = True
     warm()
+    tools = Tools(run_session, fingerprint())
     gc.collect()
     if hasattr(gc, "freeze"):
         gc.freeze()
-    tools = Tools(run_session, fingerprint())
-    source, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    for line in iter(source.readline, b""):
-        try:
-            result = run(json.loads(line.decode("ascii")), tools)
-        except Exception as error:
-            # The boundary of the judge: a job that breaks it has no verdict; the next job may go well.
-            result = {"error": "%s: %s" % (type(error).__name__, error)}
-        answers.write(json.dumps(result).encode("ascii") + b"\n")
+    return tools
+
+
+def answer(text: bytes, tools: Tools) -> Dict[str, Any]:
+    """The evidence of one job."""
+    try:
+        return run(json.loads(text.decode("ascii")), tools)
+    except Exception as error:
+        # The boundary of the judge: a job that breaks it has no verdict; the next job may go well.
+        return {"error": "%s: %s" % (type(error).__name__, error)}
+
+
+def serve(run_session: Any, fingerprint: Any, path: List[Any]) -> None:
+    """Answer jobs from standard input, a line each, until it closes."""
+    cage.prctl(cage.PR_SET_PDEATHSIG, signal.SIGKILL)
+    tools = prepare(run_session, fingerprint, path)
+    answers = os.fdopen(os.dup(1), "wb")
+    for line in iter(sys.stdin.buffer.readline, b""):
+        answers.write(json.dumps(answer(line, tools)).encode("ascii") + b"\n")
         answers.flush()
+
+
+def reside(run_session: Any, fingerprint: Any) -> None:
+    """As a resident: framed requests on standard input (4 bytes of length, JSON), one answer for each."""
+    tools = prepare(run_session, fingerprint, [])
+    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    empty = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1):
+        os.dup2(empty, descriptor)
+    while True:
+        head = source.read(4)
+        if len(head) < 4:
+            return
+        request = json.loads(source.read(struct.unpack(">I", head)[0]).decode("utf-8"))
+        job = request["args"].get("job")
+        result = {} if job is None else answer(job.encode("ascii"), tools)
+        frame = json.dumps({"id": request["id"], "ok": True, "result": result}).encode("ascii")
+        sink.write(struct.pack(">I", len(frame)) + frame)
+        sink.flush()

@@ -15,47 +15,65 @@ import os
 import random
 import sys
 import types
-from typing import Any, Dict, List
+from typing import Any, Dict, List, NamedTuple, Set
 
 WATCHED = ("_pytest", "pytest", "pluggy", "unittest")
+UNUSED = ["cacheprovider", "faulthandler", "pastebin", "junitxml", "stepwise", "setuponly", "setupplan"]
+UNUSED += ["unraisableexception"]
+"""Plugins of pytest that change no outcome here and cost time at every start."""
 MESSAGE_CHARS = 6000
 MAX_MESSAGES = 50
 
 
-def fingerprint() -> Dict[Any, Any]:
-    """Identity of every function and class attribute of the test machinery and of every builtin."""
-    marks: Dict[Any, Any] = {}
+class Mark(NamedTuple):
+    """One thing of the test machinery, where it stands and what it is."""
+
+    place: Any
+    key: str
+    value: Any
+    function: Any
+    code: Any
+    defaults: Any
+    label: str
+
+
+def fingerprint() -> List[Mark]:
+    """Every function and class attribute of the test machinery and every builtin, as it is now."""
+    marks: List[Mark] = []
     for name, module in sorted(sys.modules.items()):
         if name.split(".")[0] in WATCHED and isinstance(module, types.ModuleType):
-            _mark_namespace(marks, name, vars(module), 0)
+            _mark(marks, name, vars(module), module)
     for key, value in vars(builtins).items():
         # The interactive ``_`` is set by displayhook and gettext, and belongs to nobody.
         if key != "_":
-            marks["builtins", key] = (value, None)
+            marks.append(Mark(vars(builtins), key, value, None, None, None, "builtins." + key))
     return marks
 
 
-def _mark_namespace(marks: Dict[Any, Any], name: str, namespace: Dict[str, Any], depth: int) -> None:
-    for key, value in list(namespace.items()):
+def _mark(marks: List[Mark], name: str, place: Any, module: Any) -> None:
+    for key, value in list(place.items()):
+        label = name + "." + key
         plain = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
         if isinstance(plain, types.FunctionType):
-            marks[name, key] = (value, (plain.__code__, plain.__defaults__))
-        elif isinstance(value, type) and value.__module__ == name and depth == 0:
-            marks[name, key] = (value, None)
-            _mark_namespace(marks, name + "." + key, dict(vars(value)), 1)
+            marks.append(Mark(place, key, value, plain, plain.__code__, plain.__defaults__, label))
         elif isinstance(value, property):
-            marks[name, key] = (value, None)
+            marks.append(Mark(place, key, value, None, None, None, label))
+        elif isinstance(value, type) and module is not None and value.__module__ == name:
+            marks.append(Mark(place, key, value, None, None, None, label))
+            _mark(marks, label, vars(value), None)
 
 
-def changed(before: Dict[Any, Any], now: Dict[Any, Any]) -> List[Any]:
+def changed(marks: List[Mark]) -> List[str]:
     """Names of marked things that are not what they were."""
-    found = []
-    for key, (value, code) in before.items():
-        other, other_code = now.get(key, (None, None))
-        same = other is value and (code is None or (code[0] is other_code[0] and code[1] is other_code[1]))
-        if not same:
-            found.append(".".join(key))
-    return found
+    return [
+        mark.label
+        for mark in marks
+        if mark.place.get(mark.key) is not mark.value
+        or (
+            mark.function is not None
+            and (mark.function.__code__ is not mark.code or mark.function.__defaults__ is not mark.defaults)
+        )
+    ]
 
 
 def make_plugin(emit: Any, wanted: Any, order_seed: int, details: bool) -> Any:
@@ -92,6 +110,9 @@ def make_plugin(emit: Any, wanted: Any, order_seed: int, details: bool) -> Any:
         def pytest_runtest_logstart(self, nodeid: Any, location: Any) -> None:
             emit({"start": nodeid})
 
+        def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
+            return None if details else plain_report(item, call)
+
         def pytest_runtest_logreport(self, report: Any) -> None:
             event = {"test": report.nodeid, "when": report.when, "outcome": report.outcome}
             event["seconds"] = round(report.duration, 6)
@@ -111,6 +132,29 @@ def make_plugin(emit: Any, wanted: Any, order_seed: int, details: bool) -> Any:
             emit({"finish": int(exitstatus), "changed": found[:20]})
 
     return Probe()
+
+
+def plain_report(item: Any, call: Any) -> Any:
+    """pytest's report without the picture of the failure, which nobody reads and which costs most of the time."""
+    from _pytest.outcomes import skip
+    from _pytest.reports import TestReport
+
+    outcome: Any = "passed"
+    picture: Any = None
+    if call.excinfo is not None:
+        skipped = isinstance(call.excinfo.value, skip.Exception)
+        outcome, picture = ("skipped", (str(item.path), 0, "")) if skipped else ("failed", "failed")
+    return TestReport(
+        item.nodeid,
+        item.location,
+        dict.fromkeys(item.keywords, 1),
+        outcome,
+        picture,
+        call.when,
+        duration=call.duration,
+        start=call.start,
+        stop=call.stop,
+    )
 
 
 def _new_plugins(session: Any, known: List[Any]) -> List[Any]:
@@ -142,7 +186,7 @@ def _shuffle(items: List[Any], seed: int) -> None:
     items[:] = [item for name in order for item in groups[name]]
 
 
-def run_session(job: Dict[str, Any], channel: int, secret: bytes, before: Dict[Any, Any]) -> None:
+def run_session(job: Dict[str, Any], channel: int, secret: bytes, before: List[Mark]) -> None:
     """Run pytest as ``job`` says, events as lines on ``channel``; never returns."""
     import pytest
 
@@ -159,7 +203,7 @@ def run_session(job: Dict[str, Any], channel: int, secret: bytes, before: Dict[A
         arguments = _prepare(job)
         code = int(main(arguments, plugins=[plugin]))
         # pytest itself replaces a few of its methods while it is configured, so the comparison comes after it all.
-        emit({"end": code, "changed": changed(before, fingerprint())[:20]})
+        emit({"end": code, "changed": changed(before)[:20]})
     except BaseException as error:
         emit({"crash": "%s: %s" % (type(error).__name__, error)})
     finally:
@@ -177,9 +221,16 @@ def _prepare(job: Dict[str, Any]) -> List[Any]:
     sys.path[:0] = [place for place in places if place not in sys.path]
     if not job["details"]:
         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    options = ["--rootdir", job["workdir"], "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    options = [
+        "--rootdir",
+        job["workdir"],
+        "-o",
+        "addopts=",
+    ]
     options += ["--continue-on-collection-errors", "-q", "-q", "--no-header", "--no-summary", "--color=no"]
     options += ["--capture=sys"]
+    for name in UNUSED:
+        options += ["-p", "no:" + name]
     options += ["--assert=rewrite", "--tb=short"] if job["details"] else ["--assert=plain", "--tb=no"]
     for plugin in job["plugins"]:
         options += ["-p", plugin]
