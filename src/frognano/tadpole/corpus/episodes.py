@@ -1,0 +1,142 @@
+"""Scripted Leaf episodes over planted bugs: the texts that Tadpole is pretrained on.
+
+An episode looks exactly as the harness would make it: the frozen prompt, a statement, calls, the tools' own
+answers. The scripted solver is not perfect on purpose: ``Habits`` says how often it edits the wrong place or
+makes a wrong change, as people's transcripts do, so that training has something to choose from.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from frognano.leaf.profile import load_profile
+from frognano.leaf.tools import run_tool_locally
+from frognano.records import Observation, ToolCall
+from frognano.tadpole.corpus.bugs import Planted, plant
+from frognano.taskpilot.mutate import Module, Mutation, mutations_of
+from frognano.taskpilot.state import LEVELS, statement
+
+READ_LINES = 20
+"""Lines the scripted solver reads from the function's first line on."""
+
+
+@dataclass(frozen=True)
+class Habits:
+    """Shares of the scripted solver's behaviours."""
+
+    wrong_change: float = 0.0
+    """Another change than the right one, at the right or at another line."""
+    misquote: float = 0.04
+    """The first ``old_string`` is slightly wrong; the error is read and the edit repeated."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn: the calls of the model (none: the final answer) and what the tools answered."""
+
+    content: str
+    calls: tuple[ToolCall, ...] = ()
+    observations: tuple[Observation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Script:
+    """One episode: the user's message and the turns; ``solved`` tells whether the final change is the right one."""
+
+    user: str
+    turns: tuple[Turn, ...]
+    solved: bool
+
+
+class Author:
+    """Writes scripts in a scratch folder, deterministically from one seed."""
+
+    def __init__(self, folder: Path, seed: int, habits: Habits) -> None:
+        self.folder = folder
+        self.rng = random.Random(f"tadpole:{seed}")
+        self.habits = habits
+        self.profile = load_profile("leaf")
+
+    def write(self) -> Script:
+        """The next script."""
+        planted = plant(self.rng)
+        level = self.rng.choice(LEVELS)
+        user = statement(planted.facts, level, self.rng.randrange(1 << 30))
+        path = self.folder / planted.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(planted.mutated, encoding="utf-8")
+        turns: list[Turn] = []
+        if level == "symptom":
+            turns.append(self._turn("Bash", {"command": f'grep -rn "def {planted.facts.function}(" .'}))
+        location = f"./{planted.path}" if level == "symptom" else planted.path
+        turns.append(self._turn("Read", {"file_path": location, "offset": planted.facts.line, "limit": READ_LINES}))
+        solved, edits = self._edits(planted, location)
+        turns += edits
+        turns.append(Turn(f"Fixed {planted.facts.function}."))
+        path.unlink()
+        return Script(user, tuple(turns), solved)
+
+    def _turn(self, name: str, arguments: dict[str, object]) -> Turn:
+        text = run_tool_locally(self.folder, name, arguments, self.profile)
+        call = ToolCall(id="call", name=name, arguments=arguments)
+        return Turn("", (call,), (Observation(call_id="call", tool=name, text=text),))
+
+    def _edits(self, planted: Planted, location: str) -> tuple[bool, list[Turn]]:
+        rng = self.rng
+        line = planted.mutation.line
+        new = Module(planted.clean).line_text(line).strip()
+        solved = rng.random() >= self.habits.wrong_change
+        if not solved:
+            line, new = self._wrong(planted)
+        old = Module(planted.mutated).line_text(line).strip()
+        old, new = _unique(planted.mutated, line, old, new)
+        turns: list[Turn] = []
+        if rng.random() < self.habits.misquote:
+            turns.append(self._turn("Edit", {"file_path": location, "old_string": _misquoted(rng, old), "new_string": new}))
+        turns.append(self._turn("Edit", {"file_path": location, "old_string": old, "new_string": new}))
+        return solved, turns
+
+    def _wrong(self, planted: Planted) -> tuple[int, str]:
+        """A plausible change that is not the right one: half of the time at the right line."""
+        rng = self.rng
+        module = Module(planted.mutated)
+        function = next(item for item in module.functions() if item.name == planted.facts.function)
+        clean_line = Module(planted.clean).line_text(planted.mutation.line).strip()
+        others: list[Mutation] = [m for m in mutations_of(function) if "\n" not in m.text]
+        same = [m for m in others if m.line == planted.mutation.line]
+        pool = same if same and rng.random() < 0.5 else others
+        change = rng.choice(pool)
+        new = Module(change.apply(planted.mutated)).line_text(change.line).strip()
+        if new == clean_line:
+            change = rng.choice(others)
+            new = Module(change.apply(planted.mutated)).line_text(change.line).strip()
+        return change.line, new
+
+
+def _unique(source: str, line: int, old: str, new: str) -> tuple[str, str]:
+    """Add the next line, or the one before, until ``old`` stands once in the source."""
+    lines = source.split("\n")
+    first = last = line - 1
+    while source.count(old) > 1 and (last + 1 < len(lines) or first > 0):
+        if last + 1 < len(lines) and lines[last + 1].strip():
+            last += 1
+            old, new = f"{old}\n{lines[last]}", f"{new}\n{lines[last]}"
+        elif first > 0:
+            first -= 1
+            old = f"{lines[first].strip()}\n{lines[first + 1]}" + old[len(lines[first + 1].strip()) :]
+            indent = lines[first + 1][: len(lines[first + 1]) - len(lines[first + 1].lstrip())]
+            new = f"{lines[first].strip()}\n{indent}{new}"
+        else:
+            break
+    return old, new
+
+
+def _misquoted(rng: random.Random, text: str) -> str:
+    """``text`` with one word or sign missing."""
+    parts = text.split(" ")
+    if len(parts) < 2:
+        return text + " "
+    del parts[rng.randrange(len(parts))]
+    return " ".join(parts)
