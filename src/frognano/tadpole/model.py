@@ -6,7 +6,7 @@ import torch
 from transformers import PreTrainedTokenizerFast
 from transformers.models.qwen3_5 import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
-LAYERS = ("linear_attention", "full_attention") * 2
+LAYERS = ("linear_attention", "full_attention", "full_attention", "full_attention")
 WIDTH = 128
 
 
@@ -23,12 +23,17 @@ def build_model(tokenizer: PreTrainedTokenizerFast, seed: int, layers: tuple[str
         num_key_value_heads=2,
         head_dim=32,
         linear_num_key_heads=2,
-        linear_num_value_heads=4,
+        linear_num_value_heads=2,
         linear_key_head_dim=32,
         linear_value_head_dim=32,
         max_position_embeddings=4096,
-        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.5,
-                         "mrope_section": [4, 2, 2], "mrope_interleaved": True},
+        rope_parameters={
+            "rope_type": "default",
+            "rope_theta": 10_000.0,
+            "partial_rotary_factor": 0.5,
+            "mrope_section": [4, 2, 2],
+            "mrope_interleaved": True,
+        },
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,

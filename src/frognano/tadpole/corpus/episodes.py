@@ -18,7 +18,7 @@ from frognano.tadpole.corpus.bugs import Planted, plant
 from frognano.taskpilot.mutate import Module, Mutation, mutations_of
 from frognano.taskpilot.state import LEVELS, statement
 
-READ_LINES = 20
+READ_LINES = 16
 """Lines the scripted solver reads from the function's first line on."""
 
 
@@ -26,7 +26,7 @@ READ_LINES = 20
 class Habits:
     """Shares of the scripted solver's behaviours."""
 
-    wrong_change: float = 0.0
+    wrong_change: float = 0.15
     """Another change than the right one, at the right or at another line."""
     misquote: float = 0.04
     """The first ``old_string`` is slightly wrong; the error is read and the edit repeated."""
@@ -59,14 +59,28 @@ class Author:
         self.habits = habits
         self.profile = load_profile("leaf")
 
+    def drill(self) -> Script:
+        """A short script: the suspicious line is named and edited without reading, which teaches copying first."""
+        planted = plant(self.rng)
+        facts = planted.facts.model_copy(update={"contract": "", "examples": planted.facts.examples[:1]})
+        user = statement(facts, "suspect", self.rng.randrange(1 << 30))
+        path = self._place(planted)
+        solved, edits = self._edits(planted, planted.path)
+        path.unlink()
+        return Script(user, (*edits, Turn(f"Fixed {facts.function}.")), solved)
+
+    def _place(self, planted: Planted) -> Path:
+        path = self.folder / planted.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(planted.mutated, encoding="utf-8")
+        return path
+
     def write(self) -> Script:
         """The next script."""
         planted = plant(self.rng)
         level = self.rng.choice(LEVELS)
         user = statement(planted.facts, level, self.rng.randrange(1 << 30))
-        path = self.folder / planted.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(planted.mutated, encoding="utf-8")
+        path = self._place(planted)
         turns: list[Turn] = []
         if level == "symptom":
             turns.append(self._turn("Bash", {"command": f'grep -rn "def {planted.facts.function}(" .'}))
@@ -94,7 +108,9 @@ class Author:
         old, new = _unique(planted.mutated, line, old, new)
         turns: list[Turn] = []
         if rng.random() < self.habits.misquote:
-            turns.append(self._turn("Edit", {"file_path": location, "old_string": _misquoted(rng, old), "new_string": new}))
+            turns.append(
+                self._turn("Edit", {"file_path": location, "old_string": _misquoted(rng, old), "new_string": new})
+            )
         turns.append(self._turn("Edit", {"file_path": location, "old_string": old, "new_string": new}))
         return solved, turns
 

@@ -91,7 +91,9 @@ class Expressions:
                 lambda: f"{self.name('ints')}[0]",
                 lambda: f"{self.name('ints')}[-1]",
                 lambda: f"{self.name('ints')}.count({self._int(0)})",
-                lambda: f"sum(1 for {self.fresh()} in {self.name('ints')} if {self.last} {self.order()} {self._int(0)})",
+                lambda: (
+                    f"sum(1 for {self.fresh()} in {self.name('ints')} if {self.last} {self.order()} {self._int(0)})"
+                ),
                 lambda: f"sum({self.fresh()} * {self.small()} for {self.last} in {self.name('ints')})",
             ]
         if self.names("str"):
@@ -162,8 +164,12 @@ class Expressions:
                 lambda: f"{self.name('ints')}[::{self.rng.randint(2, 3)}]",
                 lambda: f"{self.name('ints')}[::-1]",
                 lambda: f"[{self.fresh()} {self.arith()} {self._int(0)} for {self.last} in {self.name('ints')}]",
-                lambda: f"[{self.fresh()} for {self.last} in {self.name('ints')} if {self.last} {self.order()} {self._int(0)}]",
-                lambda: f"[{self.fresh()} for {self.last} in {self.name('ints')} if {self.last} % {self.rng.randint(2, 4)} == 0]",
+                lambda: (
+                    f"[{self.fresh()} for {self.last} in {self.name('ints')} if {self.last} {self.order()} {self._int(0)}]"
+                ),
+                lambda: (
+                    f"[{self.fresh()} for {self.last} in {self.name('ints')} if {self.last} % {self.rng.randint(2, 4)} == 0]"
+                ),
                 lambda: f"{self.name('ints')} + [{self._int(0)}]",
                 lambda: f"list(range({self.rng.randint(0, 1)}, {self._int(0)} + 1))",
             ]
@@ -186,7 +192,9 @@ class Expressions:
                 lambda: f"sorted({self.name('strs')}, key=len)",
                 lambda: f"[{self.fresh()}.strip() for {self.last} in {self.name('strs')}]",
                 lambda: f"[{self.fresh()} for {self.last} in {self.name('strs')} if {self.last}]",
-                lambda: f"[{self.fresh()} for {self.last} in {self.name('strs')} if len({self.last}) {self.order()} {self._int(0)}]",
+                lambda: (
+                    f"[{self.fresh()} for {self.last} in {self.name('strs')} if len({self.last}) {self.order()} {self._int(0)}]"
+                ),
                 lambda: f"{self.name('strs')}[{self.small()}:]",
                 lambda: f"{self.name('strs')}[:-1]",
             ]
@@ -230,8 +238,10 @@ class Expressions:
                 lambda: f"{self.name('int')} {self.order()} {self.number()}",
                 lambda: f"{self.name('int')} {self.rng.choice(('==', '!='))} {self._int(0)}",
                 lambda: f"{self.name('int')} % {self.rng.randint(2, 6)} {self.rng.choice(('==', '!='))} 0",
-                lambda: f"{self.number()} {self.rng.choice(('<', '<='))} {self.name('int')} "
-                f"{self.rng.choice(('<', '<='))} {self.number()}",
+                lambda: (
+                    f"{self.number()} {self.rng.choice(('<', '<='))} {self.name('int')} "
+                    f"{self.rng.choice(('<', '<='))} {self.number()}"
+                ),
             ]
         if self.names("str"):
             options += [
@@ -254,8 +264,10 @@ class Expressions:
             options += [lambda: f"{self.name('int')} {self.rng.choice(('in', 'not in'))} {self.name('ints')}"]
         if self.names("ints"):
             options += [
-                lambda: f"{self.rng.choice(('any', 'all'))}({self.fresh()} {self.order()} {self.number()} "
-                f"for {self.last} in {self.name('ints')})"
+                lambda: (
+                    f"{self.rng.choice(('any', 'all'))}({self.fresh()} {self.order()} {self.number()} "
+                    f"for {self.last} in {self.name('ints')})"
+                )
             ]
         if self.names("map") and self.names("str"):
             options += [lambda: f"{self.name('str')} {self.rng.choice(('in', 'not in'))} {self.name('map')}"]

@@ -13,21 +13,27 @@ from dataclasses import dataclass, field
 from frognano.tadpole.corpus.expressions import SEPARATORS, SUFFIXES, Expressions
 
 WORDS = tuple(
-    "add age all amount area arg array base batch bin block body bound box buffer bucket byte call card cell chain char "
-    "check chunk city clean clip code col column common cost count cursor cut cycle data date day default delta depth "
-    "diff digit dot draft drop edge element end entry even event extra factor fee field file fill filter final first "
-    "fit fix flag flat fold form frame free gap get goal grade grid group guess half head height hint hour index init "
-    "inner item join jump keep key kind label last layer lead left len length letter level limit line link list load "
-    "loop low lower main make map mark mask match max mean merge mid min minute mix mode month move name near nested next node "
-    "norm note num number odd offset old open order outer pack pad page pair part past path peak pick piece pivot place "
-    "plain point pool pos prefix price prev prime quote rank rate ratio raw read real rest right root round row rule run "
-    "safe sample scale scan score seed seen seq set shape share shift short side sign size skip slot small sort span "
-    "split square stack start stem step stop store strip sub suffix sum swap tag tail take target term test text tick "
-    "tile time title token top total trim turn unit unique upper use user value view wait walk week weight width window "
-    "word wrap year zero zone".split()
+    ["add", "age", "all", "amount", "area", "arg", "array", "base", "batch", "bin", "block", "body", "bound", "box", "buffer", "bucket", "byte", "call", "card", "cell", "chain", "char", "check", "chunk", "city", "clean", "clip", "code", "col", "column", "common", "cost", "count", "cursor", "cut", "cycle", "data", "date", "day", "default", "delta", "depth", "diff", "digit", "dot", "draft", "drop", "edge", "element", "end", "entry", "even", "event", "extra", "factor", "fee", "field", "file", "fill", "filter", "final", "first", "fit", "fix", "flag", "flat", "fold", "form", "frame", "free", "gap", "get", "goal", "grade", "grid", "group", "guess", "half", "head", "height", "hint", "hour", "index", "init", "inner", "item", "join", "jump", "keep", "key", "kind", "label", "last", "layer", "lead", "left", "len", "length", "letter", "level", "limit", "line", "link", "list", "load", "loop", "low", "lower", "main", "make", "map", "mark", "mask", "match", "max", "mean", "merge", "mid", "min", "minute", "mix", "mode", "month", "move", "name", "near", "nested", "next", "node", "norm", "note", "num", "number", "odd", "offset", "old", "open", "order", "outer", "pack", "pad", "page", "pair", "part", "past", "path", "peak", "pick", "piece", "pivot", "place", "plain", "point", "pool", "pos", "prefix", "price", "prev", "prime", "quote", "rank", "rate", "ratio", "raw", "read", "real", "rest", "right", "root", "round", "row", "rule", "run", "safe", "sample", "scale", "scan", "score", "seed", "seen", "seq", "set", "shape", "share", "shift", "short", "side", "sign", "size", "skip", "slot", "small", "sort", "span", "split", "square", "stack", "start", "stem", "step", "stop", "store", "strip", "sub", "suffix", "sum", "swap", "tag", "tail", "take", "target", "term", "test", "text", "tick", "tile", "time", "title", "token", "top", "total", "trim", "turn", "unit", "unique", "upper", "use", "user", "value", "view", "wait", "walk", "week", "weight", "width", "window", "word", "wrap", "year", "zero", "zone"]
 )
 NOUNS = {
-    "int": ("n", "k", "size", "limit", "count", "start", "stop", "step", "width", "low", "high", "value", "index", "total", "a", "b"),
+    "int": (
+        "n",
+        "k",
+        "size",
+        "limit",
+        "count",
+        "start",
+        "stop",
+        "step",
+        "width",
+        "low",
+        "high",
+        "value",
+        "index",
+        "total",
+        "a",
+        "b",
+    ),
     "str": ("text", "s", "name", "word", "line", "key", "prefix", "label", "path", "sep", "char", "raw", "token"),
     "ints": ("xs", "values", "numbers", "items", "data", "scores", "nums", "sizes", "seq", "row"),
     "strs": ("words", "names", "lines", "parts", "keys", "tokens", "labels", "fields", "rows"),
@@ -60,7 +66,22 @@ class Draft:
         return self.rng.choice(free)
 
 
-_KEYWORDS = {"all", "bin", "list", "map", "max", "min", "len", "open", "round", "set", "sum", "filter", "next", "sorted"}
+_KEYWORDS = {
+    "all",
+    "bin",
+    "list",
+    "map",
+    "max",
+    "min",
+    "len",
+    "open",
+    "round",
+    "set",
+    "sum",
+    "filter",
+    "next",
+    "sorted",
+}
 
 
 @dataclass(frozen=True)
@@ -76,7 +97,9 @@ def write_function(rng: random.Random, taken: set[str]) -> Written:
     """Draw one function whose name is not in ``taken`` (the name is added)."""
     draft = Draft(rng)
     name = _function_name(rng, taken)
-    kinds = [rng.choice(("int", "str", "ints", "strs", "ints", "str", "map")) for _ in range(rng.choice((1, 1, 2, 2, 3)))]
+    kinds = [
+        rng.choice(("int", "str", "ints", "strs", "ints", "str", "map")) for _ in range(rng.choice((1, 1, 2, 2, 3)))
+    ]
     for kind in kinds:
         draft.scope[draft.fresh(kind)] = kind
     parameters = tuple(draft.scope.items())
@@ -130,14 +153,24 @@ def _guard(draft: Draft) -> None:
         draft.lines += [f"if {condition}:", f"    raise {call}"]
         draft.notes.append(f"Raises {error} if {_words(condition)}.")
     else:
-        value = make.draw(rng.choice(("int", "str", "ints")), 0) if rng.random() < 0.7 else rng.choice(("[]", "None", '""', "0", "True", "False"))
+        value = (
+            make.draw(rng.choice(("int", "str", "ints")), 0)
+            if rng.random() < 0.7
+            else rng.choice(("[]", "None", '""', "0", "True", "False"))
+        )
         draft.lines += [f"if {condition}:", f"    return {value}"]
         draft.notes.append(f"Returns {value} if {_words(condition)}.")
 
 
 def _words(condition: str) -> str:
-    swaps = ((" <= ", " is at most "), (" >= ", " is at least "), (" < ", " is below "), (" > ", " is above "),
-             (" == ", " is "), (" != ", " is not "))
+    swaps = (
+        (" <= ", " is at most "),
+        (" >= ", " is at least "),
+        (" < ", " is below "),
+        (" > ", " is above "),
+        (" == ", " is "),
+        (" != ", " is not "),
+    )
     for symbol, words in swaps:
         condition = condition.replace(symbol, words)
     return condition
@@ -163,7 +196,11 @@ def _collect(draft: Draft) -> None:
     make = draft.make
     body = [f"if {make.condition()}:", f"    {rng.choice(('continue', 'break'))}"] if rng.random() < 0.5 else []
     value = make.draw(draft.scope[item], 1) if rng.random() < 0.6 else item
-    tail = [f"if {make.condition()}:", f"    {out}.append({value})"] if not body and rng.random() < 0.6 else [f"{out}.append({value})"]
+    tail = (
+        [f"if {make.condition()}:", f"    {out}.append({value})"]
+        if not body and rng.random() < 0.6
+        else [f"{out}.append({value})"]
+    )
     draft.lines += [f"{out} = []", f"for {item} in {source}:", *(f"    {line}" for line in body + tail)]
     draft.scope.clear()
     draft.scope.update(inner)
@@ -227,7 +264,12 @@ def _while(draft: Draft) -> None:
     else:
         step = rng.choice(("1", "2", str(base)))
         stop = make.number()
-        draft.lines += [f"{out} = []", f"while {name} {rng.choice(('<', '<='))} {stop}:", f"    {out}.append({name})", f"    {name} += {step}"]
+        draft.lines += [
+            f"{out} = []",
+            f"while {name} {rng.choice(('<', '<='))} {stop}:",
+            f"    {out}.append({name})",
+            f"    {name} += {step}",
+        ]
     draft.scope[out] = "ints"
     return None
 
@@ -301,7 +343,19 @@ def _divide(draft: Draft) -> None:
 
 
 _MOVES: tuple[Callable[[Draft], None], ...] = (
-    _assign, _assign, _collect, _collect, _accumulate, _accumulate, _indexed, _while, _tally, _attempt, _branch, _pairwise, _divide,
+    _assign,
+    _assign,
+    _collect,
+    _collect,
+    _accumulate,
+    _accumulate,
+    _indexed,
+    _while,
+    _tally,
+    _attempt,
+    _branch,
+    _pairwise,
+    _divide,
 )
 
 
@@ -318,7 +372,12 @@ def _finish(draft: Draft) -> None:
     else:
         value = make.draw(draft.scope[newest] if rng.random() < 0.7 else rng.choice(("int", "str", "ints")), 2)
     draft.lines.append(f"return {value}")
-    draft.notes.insert(0, f"Return {value}." if len(value) < 40 and rng.random() < 0.4 else f"{rng.choice(('Return', 'Get', 'Compute'))} the {' '.join(rng.sample(WORDS, 2))} of {list(draft.scope)[0]}.")
+    draft.notes.insert(
+        0,
+        f"Return {value}."
+        if len(value) < 40 and rng.random() < 0.4
+        else f"{rng.choice(('Return', 'Get', 'Compute'))} the {' '.join(rng.sample(WORDS, 2))} of {list(draft.scope)[0]}.",
+    )
 
 
 def _docstring(draft: Draft, parameters: tuple[tuple[str, str], ...]) -> list[str]:
@@ -340,10 +399,15 @@ def _value(rng: random.Random, kind: str) -> object:
     if kind == "int":
         return rng.choice((0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 15, 16, 20, 31, 60, 100, -1, -3))
     if kind == "str":
-        pieces = [rng.choice((*WORDS[:80], *SUFFIXES, "A", "B7", "12", "Zed", " x")) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+        pieces = [
+            rng.choice((*WORDS[:80], *SUFFIXES, "A", "B7", "12", "Zed", " x"))
+            for _ in range(rng.choice((0, 1, 1, 2, 3)))
+        ]
         return rng.choice(SEPARATORS).join(pieces)
     if kind == "ints":
-        return [rng.choice((0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, -2, -5, 30)) for _ in range(rng.choice((0, 1, 2, 3, 4, 5)))]
+        return [
+            rng.choice((0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, -2, -5, 30)) for _ in range(rng.choice((0, 1, 2, 3, 4, 5)))
+        ]
     if kind == "strs":
         return [rng.choice((*WORDS[:60], *SUFFIXES, "", "A")) for _ in range(rng.choice((0, 1, 2, 3, 4)))]
     return {rng.choice((*WORDS[:30], *SUFFIXES)): rng.randint(0, 9) for _ in range(rng.choice((0, 1, 2, 3)))}
