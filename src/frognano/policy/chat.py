@@ -175,7 +175,8 @@ class ChatFormat:
             segments += [(text[at : slot.start()], True), (values.get(slot[1], ""), False)]
             seen.add(slot[1])
             at = slot.end()
-        missing = {name for name in values if not name.startswith("name")} - seen
+        # A template may stand for the system prompt in its own way; words of the user and of tools must appear.
+        missing = {name for name in values if not name.startswith("name") and name != "system"} - seen
         if missing:
             raise ChatFormatError(f"the chat template leaves out: {', '.join(sorted(missing))}")
         return self._encode([*segments, (text[at:], True)])

@@ -22,8 +22,10 @@ from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from frognano.config.base import ConfigError
+from frognano.tadpole.corpus.bugs import limit_memory
 from frognano.tadpole.corpus.shards import Sequence, read_shard, reply_text, scripts, write_shard
 from frognano.tadpole.model import build_model
+from frognano.tadpole.muon import Muon
 from frognano.tadpole.tokenizer import train_tokenizer
 
 
@@ -38,22 +40,27 @@ class PretrainPlan:
     learning_rate: float = 3e-3
     muon_rate: float = 1.5e-2
     warmup: int = 100
-    context_weight: float = 0.1
+    context_weight: float = 0.2
     """Loss weight of tokens that the model reads but does not write."""
+    context_stride: int = 4
+    """Of those tokens one in so many counts."""
 
 
 Report = Callable[[str], None]
 
 
 def pretrain(folder: Path, plan: PretrainPlan, report: Report, ahead: int = 1) -> Path:
-    """Run or go on with a pretraining in ``folder``; returns the checkpoint folder. ``ahead`` processes write shards."""
+    """Run or go on with a pretraining in ``folder``; returns the checkpoint folder. ``ahead`` processes write
+    shards meanwhile."""
     torch.set_num_threads(1)
     folder.mkdir(parents=True, exist_ok=True)
     _same_plan(folder, plan)
-    tokenizer = _tokenizer(folder, plan, report)
-    trainer = _Trainer(tokenizer, plan)
-    trainer.load(folder / "state.pt")
     with ProcessPoolExecutor(ahead, mp_context=get_context("spawn")) as workers:
+        if not (folder / "tokenizer").exists():
+            report("learning the vocabulary")
+            workers.submit(_vocabulary_job, folder, plan).result()
+        trainer = _Trainer(AutoTokenizer.from_pretrained(folder / "tokenizer"), plan)
+        trainer.load(folder / "state.pt")
         pending: dict[int, Future[Path]] = {}
         for number in range(trainer.shard, plan.shards):
             for future in range(number, min(number + 2 + ahead, plan.shards)):
@@ -69,9 +76,8 @@ def pretrain(folder: Path, plan: PretrainPlan, report: Report, ahead: int = 1) -
             with (folder / "log.jsonl").open("a", encoding="utf-8") as log:
                 log.write(json.dumps(line) + "\n")
             left = (plan.shards - number - 1) * seconds / 60
-            report(
-                f"shard {number + 1}/{plan.shards}  loss {loss:.3f}  {line['tokens_per_s']} tokens/s  {left:.0f} min left"
-            )
+            speed = f"{line['tokens_per_s']} tokens/s  {left:.0f} min left"
+            report(f"shard {number + 1}/{plan.shards}  loss {loss:.3f}  {speed}")
     return trainer.export(folder / "checkpoint")
 
 
@@ -87,13 +93,11 @@ def _same_plan(folder: Path, plan: PretrainPlan) -> None:
         )
 
 
-def _tokenizer(folder: Path, plan: PretrainPlan, report: Report) -> PreTrainedTokenizerFast:
-    path = folder / "tokenizer"
-    if not path.exists():
-        report("learning the vocabulary")
-        train_tokenizer(_texts(plan.seed), plan.vocabulary).save_pretrained(path)
-    tokenizer: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(path)
-    return tokenizer
+def _vocabulary_job(folder: Path, plan: PretrainPlan) -> None:
+    limit_memory()
+    part = folder / "tokenizer.part"
+    train_tokenizer(_texts(plan.seed), plan.vocabulary).save_pretrained(part)
+    part.rename(folder / "tokenizer")
 
 
 def _texts(seed: int) -> Iterator[str]:
@@ -106,6 +110,7 @@ def _texts(seed: int) -> Iterator[str]:
 
 def _shard_job(folder: Path, number: int, seed: int) -> Path:
     torch.set_num_threads(1)
+    limit_memory()
     tokenizer = AutoTokenizer.from_pretrained(folder / "tokenizer")
     return write_shard(folder, number, seed, tokenizer)
 
@@ -120,7 +125,7 @@ class _Trainer:
             inner = parameter.ndim == 2 and "embed" not in name and min(parameter.shape) >= 16
             (matrices if inner else others).append(parameter)
         self.optimizers: list[torch.optim.Optimizer] = [
-            torch.optim.Muon(matrices, lr=plan.muon_rate, momentum=0.95, weight_decay=0.01),
+            Muon(matrices, rate=plan.muon_rate),
             torch.optim.AdamW(others, lr=plan.learning_rate, betas=(0.9, 0.98), weight_decay=0.0),
         ]
         self.step, self.shard, self.tokens = 0, 0, 0
@@ -148,12 +153,13 @@ class _Trainer:
             ids[row, :size] = torch.from_numpy(sequence.ids.astype(np.int64))
             weights[row, :size] = torch.from_numpy(sequence.weights.astype(np.float32))
             inside[row, :size] = 1.0
+        inside[:, torch.arange(width) % self.plan.context_stride != 0] = 0.0
         weights = torch.maximum(weights, inside * self.plan.context_weight)[:, 1:]
+        used = weights > 0
         hidden = self.model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
-        losses = nn.functional.cross_entropy(
-            self.model.lm_head(hidden).flatten(0, 1), ids[:, 1:].flatten(), reduction="none"
-        ).view_as(weights)
-        written = weights > 0.99
+        losses = nn.functional.cross_entropy(self.model.lm_head(hidden[used]), ids[:, 1:][used], reduction="none")
+        weights = weights[used]
+        written = weights == 1
         (losses * weights).sum().div(weights.sum()).backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         scale = min(1.0, (self.step + 1) / self.plan.warmup) * min(1.0, max(0.02, (1 - progress) / 0.4))

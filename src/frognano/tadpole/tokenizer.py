@@ -16,7 +16,7 @@ from frognano.leaf.profile import load_profile
 
 END_OF_TEXT, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 MARKS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
-_SPLIT = r"\n+ *| ?[A-Za-z]+|[0-9]| ?[^\sA-Za-z0-9]+\n?|\s+"
+_SPLIT = r"</?[a-z]+(?:=[A-Za-z_]+)?>\n?|\n+ *| ?[A-Za-z]+|[0-9]| ?[^\sA-Za-z0-9]+\n?|\s+"
 
 
 def chat_template() -> str:
@@ -31,7 +31,7 @@ def prompt_lines() -> list[str]:
         f"{tool['function']['name']}({', '.join(tool['function']['parameters']['properties'])})"
         for tool in profile.tools
     ]
-    return [profile.system, "# Tools", *signatures]
+    return ["# Tools", *signatures]
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:

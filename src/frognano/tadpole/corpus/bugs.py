@@ -7,6 +7,7 @@ the result depends on nothing but the seed.
 from __future__ import annotations
 
 import random
+import resource
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,6 +35,12 @@ class Planted:
     mutated: str
     mutation: Mutation
     facts: Facts
+
+
+def limit_memory(gigabytes: int = 3) -> None:
+    """Make this process refuse to grow without bound: a generated call may build something huge."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (gigabytes << 30, hard))
 
 
 def plant(rng: random.Random) -> Planted:
@@ -96,7 +103,7 @@ def _examples(rng: random.Random, target: Written, clean: str, mutated: str) -> 
             arguments = arguments[:-1]
         call = f"{target.name}({', '.join(map(repr, arguments))})"
         expected, actual = _outcome(good, arguments), _outcome(bad, arguments)
-        if expected != actual and max(len(call), len(expected), len(actual)) <= _LONGEST:
+        if expected and actual and expected != actual and max(len(call), len(expected), len(actual)) <= _LONGEST:
             if not any(example.call == call for example in found):
                 found.append(Example(call=call, actual=actual, expected=expected))
             if len(found) == wanted:
@@ -112,7 +119,7 @@ def _load(source: str, name: str) -> Callable[..., Any]:
 
 
 def _outcome(function: Callable[..., Any], arguments: list[object]) -> str:
-    """``repr`` of the result, ``raises NAME``, or ``does not end``."""
+    """``repr`` of the result, ``raises NAME``, ``does not end``, or nothing where memory ran out."""
     steps = 0
 
     def count(frame: FrameType, event: str, _: object) -> Any:
@@ -128,7 +135,9 @@ def _outcome(function: Callable[..., Any], arguments: list[object]) -> str:
         return repr(function(*[_copy(value) for value in arguments]))
     except _TooLong:
         return "does not end"
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, NameError, MemoryError) as error:
+    except MemoryError:
+        return ""
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, NameError) as error:
         return f"raises {type(error).__name__}"
     finally:
         sys.settrace(before)

@@ -15,7 +15,7 @@ from frognano.leaf.profile import load_profile
 from frognano.leaf.tools import run_tool_locally
 from frognano.records import Observation, ToolCall
 from frognano.tadpole.corpus.bugs import Planted, plant
-from frognano.taskpilot.mutate import Module, Mutation, mutations_of
+from frognano.taskpilot.mutate import Module, mutations_of
 from frognano.taskpilot.state import LEVELS, statement
 
 READ_LINES = 16
@@ -102,8 +102,9 @@ class Author:
         line = planted.mutation.line
         new = Module(planted.clean).line_text(line).strip()
         solved = rng.random() >= self.habits.wrong_change
-        if not solved:
-            line, new = self._wrong(planted)
+        wrong = None if solved else self._wrong(planted)
+        if wrong is not None:
+            line, new = wrong
         old = Module(planted.mutated).line_text(line).strip()
         old, new = _unique(planted.mutated, line, old, new)
         turns: list[Turn] = []
@@ -112,23 +113,22 @@ class Author:
                 self._turn("Edit", {"file_path": location, "old_string": _misquoted(rng, old), "new_string": new})
             )
         turns.append(self._turn("Edit", {"file_path": location, "old_string": old, "new_string": new}))
-        return solved, turns
+        return wrong is None, turns
 
-    def _wrong(self, planted: Planted) -> tuple[int, str]:
-        """A plausible change that is not the right one: half of the time at the right line."""
+    def _wrong(self, planted: Planted) -> tuple[int, str] | None:
+        """A plausible change that is not the right one: half of the time at the right line. None where there is none."""
         rng = self.rng
         module = Module(planted.mutated)
         function = next(item for item in module.functions() if item.name == planted.facts.function)
-        clean_line = Module(planted.clean).line_text(planted.mutation.line).strip()
-        others: list[Mutation] = [m for m in mutations_of(function) if "\n" not in m.text]
-        same = [m for m in others if m.line == planted.mutation.line]
-        pool = same if same and rng.random() < 0.5 else others
-        change = rng.choice(pool)
-        new = Module(change.apply(planted.mutated)).line_text(change.line).strip()
-        if new == clean_line:
-            change = rng.choice(others)
-            new = Module(change.apply(planted.mutated)).line_text(change.line).strip()
-        return change.line, new
+        right = (planted.mutation.line, Module(planted.clean).line_text(planted.mutation.line).strip())
+        found = []
+        for mutation in mutations_of(function):
+            change = mutation.line, Module(mutation.apply(planted.mutated)).line_text(mutation.line).strip()
+            if "\n" not in mutation.text and change != right:
+                found.append(change)
+        same = [change for change in found if change[0] == right[0]]
+        pool = same if same and rng.random() < 0.5 else found
+        return rng.choice(pool) if pool else None
 
 
 def _unique(source: str, line: int, old: str, new: str) -> tuple[str, str]:
