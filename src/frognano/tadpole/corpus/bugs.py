@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from frognano.tadpole.corpus.functions import WORDS, Written, sample_arguments, write_function
+from frognano.tadpole.corpus.draft import WORDS
+from frognano.tadpole.corpus.functions import Written, sample_arguments, write_function
 from frognano.taskpilot.mutate import Module, Mutation, mutations_of
 from frognano.taskpilot.state import Example, Facts
 

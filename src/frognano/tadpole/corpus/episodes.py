@@ -116,7 +116,7 @@ class Author:
         return wrong is None, turns
 
     def _wrong(self, planted: Planted) -> tuple[int, str] | None:
-        """A plausible change that is not the right one: half of the time at the right line. None where there is none."""
+        """A plausible change that is not the right one, half of the time at the right line; None without one."""
         rng = self.rng
         module = Module(planted.mutated)
         function = next(item for item in module.functions() if item.name == planted.facts.function)

@@ -165,10 +165,12 @@ class Expressions:
                 lambda: f"{self.name('ints')}[::-1]",
                 lambda: f"[{self.fresh()} {self.arith()} {self._int(0)} for {self.last} in {self.name('ints')}]",
                 lambda: (
-                    f"[{self.fresh()} for {self.last} in {self.name('ints')} if {self.last} {self.order()} {self._int(0)}]"
+                    f"[{self.fresh()} for {self.last} in {self.name('ints')} "
+                    f"if {self.last} {self.order()} {self._int(0)}]"
                 ),
                 lambda: (
-                    f"[{self.fresh()} for {self.last} in {self.name('ints')} if {self.last} % {self.rng.randint(2, 4)} == 0]"
+                    f"[{self.fresh()} for {self.last} in {self.name('ints')} "
+                    f"if {self.last} % {self.rng.randint(2, 4)} == 0]"
                 ),
                 lambda: f"{self.name('ints')} + [{self._int(0)}]",
                 lambda: f"list(range({self.rng.randint(0, 1)}, {self._int(0)} + 1))",
@@ -193,7 +195,8 @@ class Expressions:
                 lambda: f"[{self.fresh()}.strip() for {self.last} in {self.name('strs')}]",
                 lambda: f"[{self.fresh()} for {self.last} in {self.name('strs')} if {self.last}]",
                 lambda: (
-                    f"[{self.fresh()} for {self.last} in {self.name('strs')} if len({self.last}) {self.order()} {self._int(0)}]"
+                    f"[{self.fresh()} for {self.last} in {self.name('strs')} "
+                    f"if len({self.last}) {self.order()} {self._int(0)}]"
                 ),
                 lambda: f"{self.name('strs')}[{self.small()}:]",
                 lambda: f"{self.name('strs')}[:-1]",
