@@ -36,6 +36,10 @@ def _explain(model: type[BaseModel], fault: Any, where: str) -> str:
         near = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known))}"
         return f"unknown setting {key!r}: {hint}"
+    if fault["type"] == "value_error":
+        # A rule between several settings says itself which they are.
+        rule = fault["msg"].removeprefix("Value error, ")
+        return f"setting {key!r}: {rule}" if key else rule
     return f"setting {key!r}: {fault['msg']} (got {fault['input']!r})"
 
 

@@ -49,6 +49,7 @@ __all__ = [
 _VERSION = "1"
 _REMEMBER = """INSERT INTO facts VALUES (?, ?, ?, ?)
     ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, at = excluded.at"""
+_ADD_EPISODE = "INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DROP = "UPDATE groups SET state = 'dropped', reason = ?, number = ? WHERE climb = ? AND seq = ? AND state = 'started'"
 _CONSUME = "UPDATE groups SET state = 'consumed', number = ? WHERE climb = ? AND seq = ? AND state = 'started'"
 
@@ -216,23 +217,13 @@ class Journal:
         With ``keep`` the whole trajectory stays until it was trained on or ``drop_payloads`` is called. Adding an
         episode again replaces it.
         """
-        verdict, tokens = trajectory.verdict, trajectory.tokens
-        payload = _pack(trajectory) if keep else None
-        row = (
-            scope,
-            trajectory.id,
-            trajectory.task_id,
-            verdict.reward if verdict else None,
-            verdict.reason if verdict else "no_verdict",
-            trajectory.exit_reason,
-            tokens.sampled if tokens else 0,
-            trajectory.context_tokens,
-            trajectory.elapsed_s,
-            time.time(),
-            payload,
-        )
+        self.add_episodes([(scope, trajectory, keep)])
+
+    def add_episodes(self, items: Sequence[tuple[str, Trajectory, bool]]) -> None:
+        """Journal several episodes, each as (scope, trajectory, keep), all or nothing."""
+        rows = [_episode_row(scope, trajectory, keep) for scope, trajectory, keep in items]
         with self._write() as db:
-            db.execute(f"INSERT OR REPLACE INTO episodes VALUES ({','.join('?' * len(row))})", row)
+            db.executemany(_ADD_EPISODE, rows)
 
     def trajectories(self, scope: str) -> list[Trajectory]:
         """The whole trajectories still kept under ``scope``, by id."""
@@ -343,6 +334,23 @@ class Journal:
         if row is None:
             raise JournalError(f"{self.folder} holds no run")
         return row
+
+
+def _episode_row(scope: str, trajectory: Trajectory, keep: bool) -> tuple[Any, ...]:
+    verdict, tokens = trajectory.verdict, trajectory.tokens
+    return (
+        scope,
+        trajectory.id,
+        trajectory.task_id,
+        verdict.reward if verdict else None,
+        verdict.reason if verdict else "no_verdict",
+        trajectory.exit_reason,
+        tokens.sampled if tokens else 0,
+        trajectory.context_tokens,
+        trajectory.elapsed_s,
+        time.time(),
+        _pack(trajectory) if keep else None,
+    )
 
 
 def _forget(db: sqlite3.Connection, climb: str, seqs: Sequence[int]) -> None:
