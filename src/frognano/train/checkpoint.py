@@ -20,7 +20,6 @@ from typing import Any
 import torch
 
 from frognano.rollout.journal import DiskFull
-from frognano.train.update import Learner
 
 _PARTIAL = ".partial-"
 _MANIFEST = "manifest.json"
@@ -42,7 +41,7 @@ class CheckpointStore:
         """Where the checkpoint ``name`` lies; its model is in ``model/``."""
         return self.root / name
 
-    def write(self, climb: str, number: int, learner: Learner) -> str:
+    def write(self, climb: str, number: int, learner: Any) -> str:
         """Write the learner after update ``number`` and return the checkpoint's name; it is on the disk then."""
         name = f"{climb}-u{number:05d}"
         partial, final = self.root / f"{_PARTIAL}{name}", self.root / name
@@ -63,7 +62,7 @@ class CheckpointStore:
             raise _write_error(self.root, error) from error
         return name
 
-    def restore(self, name: str, learner: Learner) -> None:
+    def restore(self, name: str, learner: Any) -> None:
         """Load weights, optimizer and random state of a checkpoint into ``learner``."""
         folder = self.folder(name)
         check_manifest(folder)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from frognano.config.train import TrainSettings
 from frognano.rollout.journal import Journal, UpdateEntry, ValidationEntry
@@ -21,7 +21,21 @@ from frognano.train.checkpoint import CheckpointStore
 from frognano.train.generation import ClimbPlan, Generation
 from frognano.train.metrics import Event, Tally, update_metrics
 from frognano.train.source import GroupSource
-from frognano.train.update import Learner
+from frognano.train.update import UpdateReport
+
+
+class Updater(Protocol):
+    """A learner, here or in another process."""
+
+    version: int
+
+    def step(self, groups: Sequence[Group]) -> UpdateReport:
+        """One update; see ``frognano.train.update.Learner``."""
+        ...
+
+    def stop(self) -> None:
+        """Ask a running ``step`` to raise UpdateStopped soon."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +59,7 @@ class Climb:
 
     plan: ClimbPlan
     settings: TrainSettings
-    learner: Learner
+    learner: Updater
     source: GroupSource
     journal: Journal
     store: CheckpointStore
