@@ -69,7 +69,7 @@ def load_model(name: str | Path, dtype: torch.dtype = torch.float32) -> LoadedMo
     if text is not config:
         # The outer config says whether the output layer is tied; the inner one may have kept its default.
         text.tie_word_embeddings = config.tie_word_embeddings
-    disable_progress_bar()
+    disable_progress_bar()  # type: ignore[no-untyped-call]
     found: Any = AutoModelForCausalLM.from_pretrained(
         folder, config=text, dtype=dtype, use_safetensors=True, output_loading_info=True
     )
