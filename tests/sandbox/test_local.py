@@ -1,91 +1,151 @@
-"""The local backend: a sealed world over a snapshot, warm and cold."""
+"""What holds in every sandbox of this machine, and what only namespaces give."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from frognano.sandbox import runner
+from frognano.sandbox import namespaces, runner
 from frognano.sandbox.contract import OperationError, SandboxError, SandboxSpec
-from frognano.sandbox.local import LocalBackend, LocalSandbox
+from frognano.sandbox.interior import package_folder
+from frognano.sandbox.local import LocalBackend
 
 RUNNER = Path(runner.__file__)
 
 
 @pytest.fixture
-def snapshot(tmp_path: Path) -> Path:
-    folder = tmp_path / "snapshot"
-    (folder / "pkg").mkdir(parents=True)
-    (folder / "pkg" / "code.py").write_text("def answer():\n    return 41\n")
-    return folder
+def one(any_backend: LocalBackend, snapshot: Path, wait: Any) -> Any:
+    sandbox = wait(any_backend.open(SandboxSpec(snapshot=snapshot)))
+    yield sandbox
+    wait(sandbox.close())
 
 
-def in_sandbox(snapshot: Path, use: Callable[[LocalSandbox], Awaitable[Any]], **spec: Any) -> Any:
-    """Run ``use`` with one cold sandbox."""
-
-    async def main() -> Any:
-        async with LocalBackend({"runner": RUNNER}, warm=0) as backend:
-            sandbox = await backend.open(SandboxSpec(snapshot=snapshot, **spec))
-            return await use(sandbox)
-
-    return asyncio.run(main())
-
-
-async def bash(sandbox: LocalSandbox, command: str, timeout_s: float = 20) -> str:
-    """Standard output and error of one command."""
-    result = await sandbox.request("bash", {"command": command, "timeout_s": timeout_s}, timeout_s + 20)
-    return str(result["stdout"]["head"] + result["stderr"]["head"])
-
-
-def test_a_change_inside_is_seen_inside_and_never_in_the_snapshot(snapshot: Path) -> None:
-    async def use(sandbox: LocalSandbox) -> str:
-        await sandbox.request("edit", {"path": "pkg/code.py", "old": "41", "new": "42"}, 10)
-        return await bash(sandbox, "cat pkg/code.py")
-
-    assert "return 42" in in_sandbox(snapshot, use)
+def test_a_change_inside_is_seen_inside_and_never_in_the_snapshot(
+    one: Any, snapshot: Path, wait: Any, bash: Any
+) -> None:
+    wait(one.request("edit", {"path": "pkg/code.py", "old": "41", "new": "42"}, 10))
+    assert "return 42" in wait(bash(one, "cat pkg/code.py"))
     assert "return 41" in (snapshot / "pkg" / "code.py").read_text()
+    assert b"+    return 42" in wait(one.changes())
 
 
-def test_python_and_pytest_run_inside_and_our_package_is_not_there(snapshot: Path) -> None:
-    (snapshot / "test_code.py").write_text("from pkg.code import answer\n\ndef test_it():\n    assert answer() == 41\n")
-
-    async def use(sandbox: LocalSandbox) -> tuple[str, str]:
-        passed = await bash(sandbox, "python -m pytest -q -p no:cacheprovider test_code.py")
-        return passed, await bash(sandbox, "python3 -c 'import frognano'; python3 -c 'import pydantic'")
-
-    passed, missing = in_sandbox(snapshot, use)
-    assert "1 passed" in passed
-    assert "No module named 'frognano'" in missing
-    assert "No module named 'pydantic'" in missing
+def test_python_and_git_work_inside(one: Any, wait: Any, bash: Any) -> None:
+    done = "git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm x && git status --short"
+    assert wait(bash(one, f"python3 -c 'from pkg.code import answer; print(answer())'; {done}")) == "41\n"
 
 
-def test_the_user_inside_is_not_root_and_has_no_capability(snapshot: Path) -> None:
-    async def use(sandbox: LocalSandbox) -> str:
-        return await bash(sandbox, "id -u; grep -E 'CapEff|CapBnd|NoNewPrivs' /proc/self/status")
-
-    lines = in_sandbox(snapshot, use).split()
-    assert lines == ["1000", "CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1"]
-
-
-def test_a_failed_operation_leaves_the_sandbox_usable(snapshot: Path) -> None:
-    async def use(sandbox: LocalSandbox) -> str:
-        with pytest.raises(OperationError) as failure:
-            await sandbox.request("read", {"path": "nowhere.py"}, 10)
-        assert failure.value.kind == "FileNotFoundError"
-        return await bash(sandbox, "echo still here")
-
-    assert in_sandbox(snapshot, use) == "still here\n"
+def test_a_failed_operation_leaves_the_sandbox_usable(one: Any, wait: Any, bash: Any) -> None:
+    with pytest.raises(OperationError) as failure:
+        wait(one.request("read", {"path": "nowhere.py"}, 10))
+    assert failure.value.kind == "FileNotFoundError"
+    assert wait(bash(one, "echo still here")) == "still here\n"
 
 
-def test_a_silent_runner_is_lost_and_its_slot_is_killed(snapshot: Path) -> None:
-    async def use(sandbox: LocalSandbox) -> None:
-        with pytest.raises(SandboxError, match="did not answer 'bash' within"):
-            await sandbox.request("bash", {"command": "sleep 100", "timeout_s": 100}, 0.2)
-        with pytest.raises(SandboxError):
-            await sandbox.request("ping", {}, 5)
+def test_a_silent_runner_is_lost_and_every_later_request_says_so(one: Any, wait: Any) -> None:
+    with pytest.raises(SandboxError, match="did not answer 'bash' within"):
+        wait(one.request("bash", {"command": "sleep 100", "timeout_s": 100}, 0.3))
+    with pytest.raises(SandboxError):
+        wait(one.request("ping", {}, 5))
 
-    in_sandbox(snapshot, use)
+
+def test_closing_twice_is_safe_and_a_closed_sandbox_refuses(one: Any, wait: Any) -> None:
+    wait(one.close())
+    wait(one.close())
+    with pytest.raises(SandboxError):
+        wait(one.request("ping", {}, 5))
+    with pytest.raises(SandboxError):
+        wait(one.changes())
+
+
+def test_environment_and_working_directory_are_the_specs(backend: LocalBackend, snapshot: Path, wait: Any) -> None:
+    spec = SandboxSpec(snapshot=snapshot, workdir="/testbed/repo", env={"PYTHONPATH": "src", "FLAVOUR": "a b"})
+
+    async def use() -> dict[str, Any]:
+        sandbox = await backend.open(spec)
+        result = await sandbox.request("bash", {"command": "pwd; echo $PYTHONPATH $FLAVOUR", "timeout_s": 9}, 20)
+        await sandbox.close()
+        return result
+
+    assert wait(use())["stdout"]["head"] == "/testbed/repo\nsrc a b\n"
+
+
+@pytest.mark.parametrize("workdir", ["/usr", "/", "/etc/../usr/lib", "/proc", "/tmp", "/../app"])
+def test_a_working_directory_over_the_system_is_refused(
+    backend: LocalBackend, snapshot: Path, wait: Any, workdir: str
+) -> None:
+    with pytest.raises(SandboxError, match="cannot be used"):
+        wait(backend.open(SandboxSpec(snapshot=snapshot, workdir=workdir)))
+
+
+def test_pytest_runs_inside_and_only_pytest(sandbox: Any, wait: Any, bash: Any) -> None:
+    test = "printf 'from pkg.code import answer\\ndef test_it():\\n    assert answer() == 41\\n' > test_code.py"
+    assert "1 passed" in wait(bash(sandbox, f"{test}; python -m pytest -q -p no:cacheprovider"))
+    said = wait(bash(sandbox, "for p in frognano pydantic hypothesis pip; do python3 -c import\\ $p; done"))
+    assert said.count("ModuleNotFoundError") == 4
+
+
+def test_extra_folders_are_importable_and_read_only(
+    backend: LocalBackend, snapshot: Path, tmp_path: Path, wait: Any, bash: Any
+) -> None:
+    (tmp_path / "extra").mkdir()
+    (tmp_path / "extra" / "whatever.py").write_text("x = 7\n")
+
+    async def use() -> str:
+        sandbox = await backend.open(SandboxSpec(snapshot=snapshot, extra_paths=(tmp_path / "extra",)))
+        said: str = await bash(sandbox, "python3 -c 'import whatever; print(whatever.x)'; touch /opt/extra/0/y")
+        await sandbox.close()
+        return said
+
+    said = wait(use())
+    assert said.startswith("7\n")
+    assert "Read-only file system" in said
+
+
+def test_a_package_folder_is_built_once_and_named_by_its_content(tmp_path: Path) -> None:
+    first = package_folder(tmp_path, ("iniconfig",))
+    assert (first / "iniconfig" / "__init__.py").is_file()
+    assert package_folder(tmp_path, ("iniconfig",)) == first
+    assert package_folder(tmp_path, ("pluggy",)) != first
+    with pytest.raises(SandboxError, match="pip install no-such-package"):
+        package_folder(tmp_path, ("no-such-package",))
+
+
+def test_a_second_resident_may_have_pytest_imported(snapshot: Path, tmp_path: Path, wait: Any) -> None:
+    from frognano.sandbox.local import Resident
+
+    judge = tmp_path / "judge.py"
+    judge.write_text("import pytest\n" + RUNNER.read_text())
+    residents = {"runner": RUNNER, "judge": Resident(script=judge, flags=("-I", "-u"))}
+
+    async def use() -> dict[str, Any]:
+        async with LocalBackend(residents, warm=0) as backend:
+            sandbox = await backend.open(SandboxSpec(snapshot=snapshot), "judge")
+            return await sandbox.request("ping", {}, 10)
+
+    assert wait(use())["pid"] == 1
+
+
+def test_enforcement_names_what_is_in_force(any_backend: LocalBackend) -> None:
+    said = any_backend.enforcement()
+    assert {"isolation", "memory", "processes", "disk", "network"} <= set(said)
+    assert all(said.values())
+
+
+def test_without_isolation_everything_says_none(wait: Any) -> None:
+    assert set(LocalBackend({"runner": RUNNER}, no_isolation=True).enforcement().values()) == {"NONE (--no-isolation)"}
+
+
+def test_without_bubblewrap_it_refuses_and_names_the_way_out(monkeypatch: pytest.MonkeyPatch, wait: Any) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SandboxError, match="apt-get install -y bubblewrap") as refusal:
+        wait(LocalBackend({"runner": RUNNER}).__aenter__())
+    assert "--no-isolation" in str(refusal.value)
+    assert "Docker" in str(refusal.value)
+
+
+def test_forbidden_user_namespaces_are_explained_with_the_sysctl() -> None:
+    said = namespaces.explain("bwrap: No permissions to create new namespace, likely because the kernel does not allow")
+    assert "sysctl" in said
+    assert "--no-isolation" in said

@@ -27,6 +27,7 @@ class CgroupTree:
     def find(cls, name: str) -> CgroupTree | None:
         """Make ``name`` where memory and pids can be limited, or return None."""
         for version, roots in _candidates():
+            _sweep(roots)
             tree = cls(version, {controller: root / name for controller, root in roots.items()})
             if tree._usable():
                 return tree
@@ -91,6 +92,15 @@ def _candidates() -> list[tuple[int, dict[str, Path]]]:
                     break
             group = group.parent
     return found
+
+
+def _sweep(roots: dict[str, Path]) -> None:
+    """Remove the groups of keepers that were killed before they could; the name ends with the keeper's pid."""
+    for root in set(roots.values()):
+        with suppress(OSError):
+            for group in root.glob("frognano-*"):
+                if not Path("/proc", group.name.rpartition("-")[2]).exists():
+                    CgroupTree(0, {"": group}).close()
 
 
 def _mount_points() -> dict[str, Path]:

@@ -75,7 +75,10 @@ def make_patch(changes: list[Change], git_dir: Path, max_bytes: int) -> bytes:
     command = ["git", "diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-color"]
     patch = _git([*command, "--no-ext-diff", "--no-textconv", "old", "new"], environment, git_dir, b"")
     if len(patch) > max_bytes:
-        raise ChangesTooLarge(f"the patch has {len(patch)} bytes; {max_bytes} are allowed")
+        largest = max(changes, key=lambda change: len(change.old) + len(change.new))
+        raise ChangesTooLarge(
+            f"the patch has {len(patch)} bytes, {max_bytes} are allowed; most of it is {largest.path!r}"
+        )
     return patch
 
 

@@ -55,7 +55,6 @@ class Keeper:
         self._selector = selectors.DefaultSelector()
         self._rootless = os.geteuid() != 0
         self._host_ids = (os.geteuid(), os.getegid())
-        self._shift = False
         self._overlay = False
         self._cgroups: CgroupTree | None = None
         self._first_uid = 1_500_000_000 + (os.getpid() % 100_000) * 1000
@@ -110,40 +109,45 @@ class Keeper:
     def _do_build(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
         self._skeleton.build(request["plan"])
         self._cgroups = CgroupTree.find(f"frognano-{os.getpid()}") if request["cgroups"] else None
-        self._probe_overlay()
+        self._overlay = request["overlay"] and self._overlay_works()
         version = self._cgroups.version if self._cgroups else 0
-        return {"cgroup": version, "overlay": self._overlay, "shift": self._shift, "rootless": self._rootless}
+        return {"cgroup": version, "overlay": self._overlay, "rootless": self._rootless}
 
-    def _probe_overlay(self) -> None:
-        """Find out whether overlays and shifted owners work here by using them once."""
+    def _overlay_works(self) -> bool:
+        """Find out by using one: some kernels cannot shift owners, some cannot hide a removed folder."""
         lower = self._base / "probe"
         (lower / "folder").mkdir(parents=True)
         (lower / "folder" / "file").write_text("x")
-        for shift in [False] if self._rootless else [True, False]:
-            mounts = SlotMounts(self._base, f"probe-{int(shift)}")
-            owner = Owner(self._first_uid, self._first_uid) if shift else Owner(0, 0)
-            with suppress(OSError):
-                mounts.make(1 << 20, owner, [])
-                mounts.show_snapshot(str(lower), owner, shift, self._rootless)
-                merged = mounts.folder / "gate" / "folder"
-                (merged / "file").unlink()
-                merged.rmdir()
-                merged.mkdir()
-                self._overlay = not any(merged.iterdir())
-                self._shift = shift and self._overlay
+        mounts = SlotMounts(self._base, "probe")
+        merged = mounts.folder / "gate" / "folder"
+        try:
+            mounts.make(1 << 20, self._owner(0), [])
+            mounts.overlay_snapshot(str(lower), self._owner(0), self._rootless)
+            (merged / "file").unlink()
+            merged.rmdir()
+            merged.mkdir()
+            return not any(merged.iterdir())
+        except OSError:
+            return False
+        finally:
             mounts.drop()
-            if self._overlay:
-                break
+
+    def _owner(self, number: int) -> Owner:
+        """The user of a slot: as root one of its own, otherwise ours, which is 0 in the keeper's namespace."""
+        if self._rootless:
+            return Owner(0, 0)
+        user = self._first_uid + number % 1000
+        return Owner(user, user)
 
     def _do_start(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any] | None:
         name = request["slot"]
-        number = int(name) % 1000
-        owner = Owner(self._first_uid + number, self._first_uid + number) if self._shift else Owner(0, 0)
+        owner = self._owner(int(name))
         slot = Slot(name, SlotMounts(self._base, name), owner)
         self._slots[name] = slot
         try:
             self._skeleton.ensure_folder(request["workdir"])
-            slot.mounts.make(request["disk_bytes"], owner, request["extra"], self._shift)
+            shift = self._overlay and not self._rootless
+            slot.mounts.make(request["disk_bytes"], owner, request["extra"], shift)
             entries = self._cgroups.make(name, request["memory_bytes"], request["pids"]) if self._cgroups else []
             self._launch(slot, request, descriptors, entries)
         except Exception:
@@ -170,6 +174,7 @@ class Keeper:
         """In the child: enter the limits, drop to the slot's user, become bwrap. Never returns."""
         try:
             linux.die_with_parent(signal.SIGKILL)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             enter(entries)
             for name, value in request["rlimits"].items():
                 resource.setrlimit(getattr(resource, name), (value, value))
@@ -177,7 +182,7 @@ class Keeper:
             for place, descriptor in enumerate((high[0], high[0], high[1], high[2], high[3])):
                 os.dup2(descriptor, place)
             os.closerange(5, 1 << 20)
-            if owner.uid != 0:
+            if not self._rootless:
                 os.setgroups([])
                 os.setresgid(owner.gid, owner.gid, owner.gid)
                 os.setresuid(owner.uid, owner.uid, owner.uid)
@@ -190,9 +195,9 @@ class Keeper:
     def _do_show(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
         slot = self._slots[request["slot"]]
         if self._overlay:
-            slot.mounts.show_snapshot(request["snapshot"], slot.owner, self._shift, self._rootless)
+            slot.mounts.overlay_snapshot(request["snapshot"], slot.owner, self._rootless)
         else:
-            slot.mounts.copy_snapshot(request["snapshot"])
+            slot.mounts.copy_snapshot(request["snapshot"], slot.owner)
             slot.copied = True
         slot.snapshot = request["snapshot"]
         return {}
@@ -249,19 +254,26 @@ class Keeper:
             self._cgroups.remove(slot.name)
 
     def _end(self) -> None:
-        for slot in list(self._slots.values()):
+        for slot in self._slots.values():
             self._kill(slot)
+        for slot in list(self._slots.values()):
             with suppress(OSError):
                 os.waitpid(slot.process, 0)
             self._forget(slot)
         if self._cgroups:
             self._cgroups.close()
+        os.chdir("/")
+        with suppress(OSError):
+            linux.unmount(str(self._base))
+            self._base.rmdir()
 
 
 def main(descriptor: int, base: str) -> None:
     """Serve on the inherited socket ``descriptor``; mounts live under the empty folder ``base``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.set_inheritable(descriptor, False)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     Keeper(socket.socket(fileno=descriptor), Path(base)).run()
 
 

@@ -30,8 +30,7 @@ class KeeperClient:
     def __init__(self) -> None:
         # As root the sandboxes run as other users, who must be able to reach the folder: /tmp, not $TMPDIR.
         place = "/tmp" if os.geteuid() == 0 and os.path.isdir("/tmp") else None
-        self._folder = tempfile.TemporaryDirectory(prefix="frognano-pool-", dir=place)
-        self.base = Path(self._folder.name)
+        self.base = Path(tempfile.mkdtemp(prefix="frognano-pool-", dir=place))
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._number = 0
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -83,7 +82,7 @@ class KeeperClient:
         if self._process.stderr:
             self._process.stderr.close()
         with suppress(OSError):
-            self._folder.cleanup()
+            self.base.rmdir()
 
     async def _send(self, packet: bytes, descriptors: Sequence[int]) -> None:
         while True:

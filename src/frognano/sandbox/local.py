@@ -57,7 +57,7 @@ class Shape:
         return cls(resident, spec.model_copy(update={"snapshot": Path()}).model_dump_json())
 
 
-@dataclass
+@dataclass(eq=False)
 class Slot:
     """A started slot: its resident answers, it has no snapshot yet."""
 
@@ -83,7 +83,7 @@ class LocalSandbox:
             return await self._slot.connection.request(op, {"workdir": self.workdir, **args}, timeout_s)
         except BaseException:
             if self._slot.connection.lost:
-                await self.close()
+                await asyncio.shield(self.close())
             raise
 
     async def changes(self) -> bytes:
@@ -101,7 +101,8 @@ class LocalBackend:
     """A source of sandboxes on this machine; ``warm`` is the number of idle slots kept ready.
 
     ``residents`` maps names to programs; ``open(spec, resident)`` picks one, "runner" by default. ``prewarm`` are
-    specs (their snapshot is ignored) whose shapes are filled at start.
+    specs (their snapshot is ignored) whose shapes are filled at start. ``cgroups`` and ``overlay``: False does
+    without, as on a machine that does not grant them.
     """
 
     def __init__(
@@ -112,6 +113,8 @@ class LocalBackend:
         no_isolation: bool = False,
         cache: Path | None = None,
         prewarm: tuple[SandboxSpec, ...] = (),
+        cgroups: bool = True,
+        overlay: bool = True,
     ):
         self._residents = {
             name: value if isinstance(value, Resident) else Resident(script=value) for name, value in residents.items()
@@ -119,13 +122,14 @@ class LocalBackend:
         self._cache = cache or interior.default_cache()
         self._no_isolation = no_isolation
         self._warm, self._prewarm = warm, prewarm
+        self._cgroups, self._overlay = cgroups, overlay
         self._keeper: KeeperClient | None = None
         self._pool: WarmPool[Shape, Slot] | None = None
         self._abilities: dict[str, Any] = {}
         self._bwrap = ""
-        self._filter = -1
         self._count = 0
-        self._open: set[PlainSandbox] = set()
+        self._plain: set[PlainSandbox] = set()
+        self._slots: set[Slot] = set()
 
     async def __aenter__(self) -> LocalBackend:
         if self._no_isolation:
@@ -135,12 +139,10 @@ class LocalBackend:
         plan = await asyncio.to_thread(interior.skeleton_plan, self._cache, scripts)
         self._keeper = KeeperClient()
         try:
-            self._abilities = await self._keeper.ask("build", plan=plan, cgroups=True)
+            self._abilities = await self._keeper.ask("build", plan=plan, cgroups=self._cgroups, overlay=self._overlay)
         except SandboxError as error:
             await self._keeper.close()
             raise SandboxError(namespaces.explain(str(error))) from None
-        self._filter = os.memfd_create("frognano-filter", os.MFD_CLOEXEC)
-        os.write(self._filter, seccomp.program())
         self._pool = WarmPool(self._start, self.end, lambda slot: not slot.connection.lost, self._warm)
         for spec in self._prewarm:
             self._pool.warm(Shape.of(spec, "runner"))
@@ -149,13 +151,12 @@ class LocalBackend:
     async def __aexit__(self, *exc: object) -> None:
         if self._pool is not None:
             await self._pool.close()
-        for sandbox in list(self._open):
+        await asyncio.gather(*(self.end(slot) for slot in list(self._slots)))
+        for sandbox in list(self._plain):
             await sandbox.close()
         if self._keeper is not None:
             await self._keeper.close()
-        if self._filter >= 0:
-            os.close(self._filter)
-        self._keeper, self._pool, self._filter = None, None, -1
+        self._keeper, self._pool = None, None
 
     async def open(self, spec: SandboxSpec, resident: str = "runner") -> LocalSandbox | PlainSandbox:
         """Open a sandbox over ``spec.snapshot`` with the named resident in it."""
@@ -164,7 +165,7 @@ class LocalBackend:
         if not spec.snapshot.is_dir():
             raise SandboxError(f"the snapshot {spec.snapshot} is not a folder")
         if self._no_isolation:
-            sandbox = await PlainSandbox.open(self._residents[resident].script, spec, self._open)
+            sandbox = await PlainSandbox.open(self._residents[resident].script, spec, self._plain)
             return sandbox
         if self._pool is None or self._keeper is None:
             raise SandboxError("the backend is not open; use it as an async context manager")
@@ -200,13 +201,14 @@ class LocalBackend:
 
     async def end(self, slot: Slot) -> None:
         """Kill everything in a slot, wait until it is dead, free its memory."""
+        if slot not in self._slots:
+            return
+        self._slots.discard(slot)
+        os.close(slot.errors)
         slot.connection.close()
         if self._keeper is not None:
             with suppress(SandboxError):
                 await self._keeper.ask("drop", slot=slot.name)
-        if slot.errors >= 0:
-            os.close(slot.errors)
-            slot.errors = -1
 
     async def changes_of(self, slot: Slot) -> bytes:
         """The patch of one slot's sandbox."""
@@ -232,10 +234,14 @@ class LocalBackend:
         os.set_blocking(errors_w, True)
         connection = await Connection.over(ours)
         slot = Slot(name, connection, errors_r)
+        self._slots.add(slot)
+        # One file for each start: bwrap reads it from its present position, which copies of a descriptor share.
+        program = os.memfd_create("frognano-filter", os.MFD_CLOEXEC)
+        os.write(program, seccomp.program())
+        os.lseek(program, 0, os.SEEK_SET)
         try:
-            os.lseek(self._filter, 0, os.SEEK_SET)
             await self._keeper.ask(
-                "start", [theirs.fileno(), errors_w, self._filter], **self._start_request(name, spec, shape.resident)
+                "start", [theirs.fileno(), errors_w, program], **self._start_request(name, spec, shape.resident)
             )
             theirs.close()
             await connection.request("ping", {}, START_TIMEOUT_S)
@@ -248,6 +254,7 @@ class LocalBackend:
         finally:
             theirs.close()
             os.close(errors_w)
+            os.close(program)
         return slot
 
     def _start_request(self, name: str, spec: SandboxSpec, resident: str) -> dict[str, Any]:
@@ -255,6 +262,9 @@ class LocalBackend:
         limits = spec.limits
         flags = self._residents[resident].flags
         command = [str(interior.base_python()), *flags, f"{interior.RESIDENTS}/{resident}.py"]
+        if not self._abilities["cgroup"]:
+            # Set inside, because the kernel counts the processes of a user in each user namespace on its own.
+            command = ["/bin/bash", "-c", 'ulimit -u "$0" && exec "$@"', str(limits.pids + _OWN_PROCESSES), *command]
         filtered = bool(seccomp.program()) and not self._residents[resident].nests
         options = namespaces.arguments(self._keeper.base, name, spec.workdir, filtered, command)
         return {

@@ -19,6 +19,7 @@ from typing import Any
 
 from frognano.sandbox import linux
 
+_SYSTEM = {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "proc", "dev", "run"}
 SLOT_FOLDERS = ("gate", "upper", "work", "lower", "tmp", "home", "shm", "extra")
 
 
@@ -36,6 +37,7 @@ class Skeleton:
     def __init__(self, base: Path):
         self.base = base
         self.root = base / "root"
+        self._reserved = {"."}
 
     def build(self, plan: dict[str, Any]) -> None:
         """Build folders, binds, links and small files as ``plan`` (see interior.py) says, in that order."""
@@ -44,6 +46,7 @@ class Skeleton:
         self.root.mkdir()
         for name in plan["folders"]:
             (self.root / name).mkdir(parents=True, exist_ok=True)
+            self._reserved.add(name)
         for source, destination in plan["binds"]:
             self._bind(source, self.root / destination)
         for target, name in plan["links"]:
@@ -54,9 +57,11 @@ class Skeleton:
             (self.root / name).write_text(text)
 
     def ensure_folder(self, inside: str) -> None:
-        """Make ``inside`` a place to mount on; refused where it would cover the skeleton's own content."""
+        """Make ``inside`` a place to mount on; refused where it would cover the sandbox's own system."""
         path = Path(os.path.normpath(f"{self.root}/{inside}"))
-        if not path.is_relative_to(self.root) or path == self.root or (path.is_dir() and any(path.iterdir())):
+        name = str(path.relative_to(self.root)) if path.is_relative_to(self.root) else "."
+        system = name.partition("/")[0] in _SYSTEM or name in self._reserved
+        if system or (path.is_dir() and any(path.iterdir())):
             raise ValueError(f"the working directory {inside!r} cannot be used: it is part of the sandbox's own system")
         path.mkdir(parents=True, exist_ok=True)
 
@@ -93,8 +98,9 @@ class SlotMounts:
         linux.mount("", str(self.folder), flags=linux.MS_SHARED)
         for name in SLOT_FOLDERS:
             path = self.folder / name
-            path.mkdir(mode=0o755)
-            if name in ("gate", "tmp", "home", "shm", "upper"):
+            path.mkdir()
+            path.chmod(0o1777 if name in ("tmp", "shm") else 0o755)
+            if name in ("gate", "home", "upper"):
                 os.chown(path, owner.uid, owner.gid)
         for index, source in enumerate(extra):
             target = self.folder / "extra" / str(index)
@@ -102,21 +108,29 @@ class SlotMounts:
             _bind_as(source, target, owner, shift)
             self._mounted.append(target)
 
-    def show_snapshot(self, snapshot: str, owner: Owner, shift: bool, in_user_namespace: bool) -> None:
-        """Overlay the slot's upper layer over ``snapshot`` at the gate."""
+    def overlay_snapshot(self, snapshot: str, owner: Owner, rootless: bool) -> None:
+        """Overlay the slot's upper layer over ``snapshot`` at the gate, at the same cost for every size.
+
+        Files of the snapshot's owner appear as the slot's own. ``rootless``: the keeper is in a user namespace.
+        """
         lower, gate = self.folder / "lower", self.folder / "gate"
-        _bind_as(snapshot, lower, owner, shift)
+        _bind_as(snapshot, lower, owner, shift=not rootless)
         self._mounted.append(lower)
         os.chmod(self.folder / "upper", os.stat(snapshot).st_mode & 0o7777)
         options = f"lowerdir={lower},upperdir={self.folder / 'upper'},workdir={self.folder / 'work'}"
-        if in_user_namespace:
+        if rootless:
             options += ",userxattr"
         linux.mount("frognano", str(gate), "overlay", linux.MS_NOSUID | linux.MS_NODEV, options)
         self._mounted.append(gate)
 
-    def copy_snapshot(self, snapshot: str) -> None:
+    def copy_snapshot(self, snapshot: str, owner: Owner) -> None:
         """The slow way, for kernels that cannot overlay here: copy the snapshot to the gate."""
-        shutil.copytree(snapshot, self.folder / "gate", symlinks=True, dirs_exist_ok=True)
+        gate = self.folder / "gate"
+        shutil.copytree(snapshot, gate, symlinks=True, dirs_exist_ok=True)
+        for folder, folders, files in os.walk(gate):
+            for name in [*folders, *files]:
+                os.chown(os.path.join(folder, name), owner.uid, owner.gid, follow_symlinks=False)
+        os.chown(gate, owner.uid, owner.gid)
 
     def drop(self) -> None:
         """Detach every mount; what was written is freed with the last process."""

@@ -931,6 +931,8 @@ def _settle() -> None:
 
 def main() -> None:
     """Take stdin and stdout for the host alone, then serve."""
+    # The kernel drops signals from inside to process 1, but only those that it has no handler for.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     source, sink = os.dup(0), os.dup(1)  # not inheritable
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)

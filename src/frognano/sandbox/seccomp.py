@@ -62,6 +62,7 @@ _DENIED = {
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _CLONE = (56, 220)
 _CLONE3 = 435
+_PRLIMIT = (302, 261)
 _IOCTL = (16, 29)
 _NEW_NAMESPACES = 0x7E020000
 _TIOCSTI = 0x5412
@@ -95,6 +96,11 @@ def program() -> bytes:
         _op(_LOAD, _ARGUMENT_0),
         _op(_SET, _NEW_NAMESPACES, 4, 0),
         _op(_RETURN, _ALLOW),
+        # Limits of another process: the resident runs as the same user, and could be starved by it.
+        _op(_EQUAL, _PRLIMIT[column], 0, 3),
+        _op(_LOAD, _ARGUMENT_0),
+        _op(_EQUAL, 0, 5, 0),
+        _op(_RETURN, _ERRNO | errno.EPERM),
         _op(_EQUAL, _IOCTL[column], 0, 3),
         _op(_LOAD, _ARGUMENT_1),
         _op(_EQUAL, _TIOCSTI, 0, 1),

@@ -263,9 +263,10 @@ def _ignored(paths: list[str], snapshot: str, git_dir: str) -> list[str]:
         return []
     command = ["git", "check-ignore", "--no-index", "--stdin", "-z"]
     environment = {**git_environment(git_dir), "GIT_WORK_TREE": snapshot}
-    text = b"\0".join(os.fsencode(path) for path in paths) + b"\0"
+    # With "./" no name is taken for one of git's path patterns.
+    text = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
     done = subprocess.run(command, input=text, env=environment, cwd=snapshot, capture_output=True, check=False)
-    return [os.fsdecode(path) for path in done.stdout.split(b"\0") if path]
+    return [os.fsdecode(path)[2:] for path in done.stdout.split(b"\0") if path]
 
 
 def git_environment(git_dir: str) -> dict[str, str]:
@@ -278,7 +279,6 @@ def git_environment(git_dir: str) -> dict[str, str]:
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_LITERAL_PATHSPECS": "1",
         "GIT_OPTIONAL_LOCKS": "0",
     }
 
