@@ -187,7 +187,8 @@ def _read_names(section: _Section, lines: list[bytes], at: int) -> int:
         raise PatchError(f"{section.new}: '---' without '+++'")
     for line, prefix, side in ((lines[at], b"a/", "old"), (lines[at + 1], b"b/", "new")):
         raw = line[4:].rstrip(b"\n")
-        raw = raw if raw.startswith(b'"') else raw.split(b"\t", 1)[0]
+        # git ends a name that holds a space with a tab, quoted or not.
+        raw = raw.removesuffix(b"\t") if raw.startswith(b'"') else raw.split(b"\t", 1)[0]
         if raw == b"/dev/null":
             continue
         name = _unquote(raw)
