@@ -27,7 +27,7 @@ def edited(data: bytes, old: str, new: str, all_of_them: bool) -> tuple[bytes, i
     return runner.splice(data, spans, new.encode()), len(spans)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(before=FILES, target=st.text(alphabet="xyz\n", min_size=1, max_size=8), after=FILES, new=TEXTS)
 def test_bytes_outside_the_replacement_never_change(before: bytes, target: str, after: bytes, new: str) -> None:
     old = f"<{target}>"
@@ -40,7 +40,7 @@ def test_bytes_outside_the_replacement_never_change(before: bytes, target: str, 
         assert middle.replace(b"\r\n", b"\n") == new.encode().replace(b"\r\n", b"\n")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=FILES, old=st.text(alphabet="ab \n", min_size=1, max_size=3), new=TEXTS)
 def test_an_edit_on_disk_is_all_or_nothing(data: bytes, old: str, new: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +53,7 @@ def test_an_edit_on_disk_is_all_or_nothing(data: bytes, old: str, new: str) -> N
     assert facts["replaced"] == (matches == 1)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.lists(PIECES.filter(lambda piece: piece != b"\r\n"), max_size=40).map(b"".join), new=TEXTS)
 def test_replacing_every_match_is_what_bytes_replace_does(data: bytes, new: str) -> None:
     if b"\r\n" in data or b"a" not in data:
@@ -62,7 +62,7 @@ def test_replacing_every_match_is_what_bytes_replace_does(data: bytes, new: str)
     assert result == data.replace(b"a", new.encode())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=FILES.map(lambda data: data.replace(b"\0", b"")), offset=st.integers(1, 12), limit=st.integers(0, 5))
 def test_line_numbers_agree_with_a_count_of_newlines(data: bytes, offset: int, limit: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

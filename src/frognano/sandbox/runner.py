@@ -27,7 +27,8 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 SCAN_LIMIT = 256 * 1024 * 1024  # bytes of a file that Read looks through
-LOAD_LIMIT = 64 * 1024 * 1024  # bytes of a file that is held in memory at once
+LOAD_LIMIT = 64 * 1024 * 1024  # bytes of a file that Edit and get take into memory
+WHOLE_LIMIT = 4 * 1024 * 1024  # bytes of a file that Read takes at once; more is read piece by piece
 FRAME_LIMIT = 512 * 1024 * 1024
 ARGV_LIMIT = 100_000  # bytes; the kernel refuses one argument above 128 KiB
 GLOB_LIMIT = 100_000  # matches that are counted exactly
@@ -142,21 +143,19 @@ def op_read(
     """Lines ``offset``… of a text file, at most ``limit`` (0: all) and about ``max_chars`` characters of them.
 
     Only a newline separates lines, as for git, grep and sed; ``universal`` also splits where Python's splitlines
-    does, and shows a byte order mark. ``rest_chars`` counts what was asked for and not returned, gutters included.
+    does, and shows a byte order mark (in files up to ``WHOLE_LIMIT``). ``rest_chars`` counts what was asked for and
+    not returned, gutters included.
     """
     full = locate(workdir, path)
     taken = _Lines(max(1, offset), limit, max_chars if max_chars > 0 else LOAD_LIMIT)
     with os.fdopen(open_regular(full), "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
         first = stream.peek(8192)[:8192]
-        if universal and size <= LOAD_LIMIT:
-            text = stream.read(LOAD_LIMIT).decode("utf-8", "replace")
-            for line in text.splitlines():
-                taken.add(line)
-                taken.end()
-            final = not text or text[-1] in "\r\n"
+        if size <= WHOLE_LIMIT:
+            data = stream.read()
+            final = taken.load(data.decode("utf-8", "replace"), universal)
         else:
-            final = taken.scan(stream, not universal)
+            final = taken.scan(stream)
     return {
         "path": shown(workdir, full),
         "first": taken.first,
@@ -190,6 +189,38 @@ class _Lines:
         self._open = False
         self._kept = False
 
+    def load(self, text: str, universal: bool) -> bool:
+        """Take the lines of a whole text; returns whether it ends with a newline."""
+        if universal:
+            lines = text.splitlines()
+            final = not text or text[-1] in "\r\n"
+        else:
+            lines = (text[1:] if text.startswith("\ufeff") else text).split("\n")
+            final = not lines[-1]
+            if final:
+                lines.pop()
+        self.number = len(lines)
+        wanted = lines[self.first - 1 : self.last]
+        for index, whole in enumerate(wanted):
+            line = whole
+            if self.budget <= 0:
+                wanted = wanted[index:]
+                break
+            if not universal and line.endswith("\r") and (final or self.first + index < len(lines)):
+                line = line[:-1]
+                self.crlf += 1
+            self.budget -= len(str(self.first + index)) + 3
+            room = max(0, self.budget)
+            self.budget -= len(line)
+            self.line_rest = max(0, len(line) - room)
+            self.lines.append(line[:room])
+        else:
+            wanted = []
+        number = self.first + len(self.lines)
+        self.rest_lines = len(wanted)
+        self.rest_chars = self.line_rest + sum(map(len, wanted)) + gutters(number, number + len(wanted) - 1)
+        return final
+
     def add(self, text: str) -> None:
         """Append ``text`` to the current line, beginning one where none is open."""
         if not self._open:
@@ -217,9 +248,9 @@ class _Lines:
         """Close the current line."""
         self._open = False
 
-    def scan(self, stream: Any, skip_bom: bool) -> bool:
+    def scan(self, stream: Any) -> bool:
         """Read ``stream`` line by line in bounded pieces; returns whether it ends with a newline."""
-        if skip_bom and stream.peek(3)[:3] == BOM:
+        if stream.peek(3)[:3] == BOM:
             stream.read(3)
         scanned, final, decoder = 0, True, codecs.getincrementaldecoder("utf-8")("replace")
         while scanned < SCAN_LIMIT:
@@ -244,6 +275,12 @@ class _Lines:
         if tail:
             self.add(tail)
         return final
+
+
+def gutters(first: int, last: int) -> int:
+    """Characters of the line numbers ``first`` to ``last``, each with its ``. `` and its newline."""
+    digits = sum(max(0, last - max(first, int("1" + "0" * more)) + 1) for more in range(18))
+    return digits + 3 * max(0, last - first + 1)
 
 
 def op_write(workdir: str, path: str, content: str) -> Result:
@@ -413,24 +450,15 @@ def op_glob(workdir: str, pattern: str, path: str = ".", limit: int = 1000, hidd
     ``**`` means any number of folders and does not follow links. ``.git`` is never shown; other names that begin
     with a dot only if ``hidden``. A name equal to its piece of the pattern matches even where that holds ``[``.
     """
-    base = os.path.join(locate(workdir, path), "")
-    found = set()  # type: Set[str]
-    folder_exists = os.path.isdir(base)
-    complete = True
+    base, root = os.path.realpath(locate(workdir, path)), os.path.realpath(workdir)
+    walk = _Walk(hidden, os.path.join(root, ""))
     for choice in expand_braces(pattern):
-        start, pieces = (os.sep, choice.lstrip("/")) if choice.startswith("/") else (base, choice)
-        for match in _walk(start, [piece for piece in pieces.split("/") if piece not in ("", ".")], hidden):
-            if len(found) >= GLOB_LIMIT:
-                complete = False
-                break
-            found.add(match)
-    real, root = os.path.realpath(base), os.path.realpath(workdir)
-    if real == base.rstrip("/") and (real + "/").startswith(root + "/"):
-        names = [name[len(root) + 1 :] if name.startswith(root + "/") else shown(workdir, name) for name in found]
-    else:
-        names = [shown(workdir, name) for name in found]
-    names.sort()
-    return {"files": names[:limit], "total": len(names), "complete": complete, "folder_exists": folder_exists}
+        pieces = [piece for piece in choice.split("/") if piece not in ("", ".")]
+        walk.go(os.sep if choice.startswith("/") else os.path.join(base, ""), pieces)
+    inside = len(walk.root)
+    names = sorted(name[inside:] if name.startswith(walk.root) else name for name in walk.found)
+    complete = len(names) < GLOB_LIMIT
+    return {"files": names[:limit], "total": len(names), "complete": complete, "folder_exists": os.path.isdir(base)}
 
 
 def expand_braces(pattern: str) -> List[str]:
@@ -446,40 +474,63 @@ def expand_braces(pattern: str) -> List[str]:
     return done + todo
 
 
-def _walk(folder: str, pieces: List[str], hidden: bool) -> Iterator[str]:
-    """Files under ``folder`` (ends with a slash) that match the pieces, each name visited in order."""
-    if not pieces:
-        return
-    piece, rest = pieces[0], pieces[1:]
-    if piece == "**":
-        yield from _walk(folder, rest or ["*"], hidden)
-        for name, entry in _entries(folder, hidden):
-            if entry.is_dir(follow_symlinks=False):
-                yield from _walk(folder + name + "/", pieces, hidden)
-        return
-    for name in _matching(folder, piece, hidden):
+class _Walk:
+    """Collects the files that match, at most ``GLOB_LIMIT``."""
+
+    def __init__(self, hidden: bool, root: str) -> None:
+        self.hidden = hidden
+        self.root = root
+        self.found = set()  # type: Set[str]
+        self._last = ("", {})  # type: Tuple[str, Dict[str, Any]]
+
+    def go(self, folder: str, pieces: List[str]) -> None:
+        """Find what matches ``pieces`` under ``folder``, which ends with a slash."""
+        if not pieces or len(self.found) >= GLOB_LIMIT:
+            return
+        piece, rest = pieces[0], pieces[1:]
+        if piece == "**":
+            self.go(folder, rest or ["*"])
+            for name, entry in self.entries(folder).items():
+                if (self.hidden or name[0] != ".") and entry.is_dir(follow_symlinks=False):
+                    self.go(folder + name + "/", pieces)
+        elif not re.search(r"[*?\[]", piece):
+            # A plain name is not looked up, so that hidden files and ".." can be named.
+            target = self.real(folder + piece) if piece == ".." or os.path.islink(folder + piece) else folder + piece
+            if rest and piece != ".git":
+                self.go(os.path.join(target, ""), rest)
+            elif piece != ".git" and os.path.isfile(target):
+                self.found.add(target)
+        else:
+            match = re.compile(fnmatch.translate(piece)).match
+            for name, entry in self.entries(folder).items():
+                if (match(name) and (self.hidden or name[0] != "." or piece[0] == ".")) or name == piece:
+                    self._take(folder + name, entry, rest)
+
+    def real(self, path: str) -> str:
+        """Where a link leads, if that is inside; else the path as it is."""
+        target = os.path.realpath(path)
+        return target if target.startswith(self.root) or os.path.basename(path) == ".." else path
+
+    def _take(self, path: str, entry: Any, rest: List[str]) -> None:
+        if entry.is_symlink():
+            path = self.real(path)
         if rest:
-            yield from _walk(folder + name + "/", rest, hidden)
-        elif os.path.isfile(folder + name):
-            yield folder + name
+            if entry.is_dir():
+                self.go(path + "/", rest)
+        elif entry.is_file() and len(self.found) < GLOB_LIMIT:
+            self.found.add(path)
 
-
-def _matching(folder: str, piece: str, hidden: bool) -> List[str]:
-    """Names in ``folder`` that match one piece; a piece without wildcards is not looked up."""
-    if not re.search(r"[*?\[]", piece):
-        return [piece] if piece != ".git" else []
-    match = re.compile(fnmatch.translate(piece)).match
-    names = [name for name, _ in _entries(folder, hidden or piece.startswith("."))]
-    return [name for name in names if name == piece or match(name)]
-
-
-def _entries(folder: str, hidden: bool) -> List[Tuple[str, Any]]:
-    try:
-        with os.scandir(folder) as scan:
-            found = [(entry.name, entry) for entry in scan if entry.name != ".git"]
-    except OSError:
-        return []
-    return sorted(item for item in found if hidden or not item[0].startswith("."))
+    def entries(self, folder: str) -> Dict[str, Any]:
+        """What ``folder`` holds, by name, ``.git`` aside; nothing where it cannot be listed."""
+        # The last listing is kept, because ``**`` looks at each folder twice in a row.
+        if self._last[0] != folder:
+            try:
+                with os.scandir(folder) as scan:
+                    names = {entry.name: entry for entry in scan if entry.name != ".git"}
+            except OSError:
+                names = {}
+            self._last = (folder, {name: names[name] for name in sorted(names)})
+        return self._last[1]
 
 
 # --- processes -----------------------------------------------------------------------------------------------------
