@@ -7,8 +7,17 @@ from functools import cache
 from typing import Any
 
 import pytest
+import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast
+from transformers import (
+    PreTrainedTokenizerFast,
+    Qwen3_5ForCausalLM,
+    Qwen3_5TextConfig,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+torch.set_num_threads(1)
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 NOT_SPECIAL = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
@@ -99,3 +108,64 @@ def _tokenizer(template: str = "plain", vocab: int = 400) -> Any:
     )
     tokenizer.chat_template = TEMPLATES[template]
     return tokenizer
+
+
+def _rope(rotary: int) -> dict[str, Any]:
+    return {
+        "rope_type": "default",
+        "rope_theta": 10000.0,
+        "partial_rotary_factor": rotary / 16,
+        "mrope_section": [rotary // 2 - 2, 1, 1],
+        "mrope_interleaved": True,
+    }
+
+
+def _hybrid(layers: list[str], **changes: Any) -> Any:
+    values: dict[str, Any] = {
+        "vocab_size": 400,
+        "hidden_size": 48,
+        "intermediate_size": 80,
+        "num_hidden_layers": len(layers),
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4,
+        "linear_key_head_dim": 12,
+        "linear_value_head_dim": 8,
+        "layer_types": layers,
+        "rope_parameters": _rope(8),
+        "max_position_embeddings": 2048,
+        "tie_word_embeddings": True,
+    }
+    return Qwen3_5TextConfig(**{**values, **changes})
+
+
+def _model(kind: str, enlarge: float = 1.0, seed: int = 0) -> Any:
+    torch.manual_seed(seed)
+    linear, full = "linear_attention", "full_attention"
+    if kind == "qwen3":
+        model: Any = Qwen3ForCausalLM(
+            Qwen3Config(
+                vocab_size=400,
+                hidden_size=48,
+                intermediate_size=80,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                num_key_value_heads=2,
+                head_dim=16,
+                attention_bias=True,
+                max_position_embeddings=2048,
+            )
+        )
+    else:
+        model = Qwen3_5ForCausalLM(_hybrid({"hybrid": [linear, full, linear, full], "linear": [linear] * 2}[kind]))
+    for parameter in model.parameters():
+        parameter.data.mul_(enlarge) if parameter.dim() > 1 else parameter.data.add_(torch.randn_like(parameter) * 0.1)
+    return model.eval()
+
+
+@pytest.fixture(scope="session")
+def model_of() -> Callable[..., Any]:
+    """Kind (hybrid, linear, qwen3), factor on the weights, seed → a new random model."""
+    return _model
