@@ -13,10 +13,11 @@ import pytest
 from frognano.records import GradingTests, Origin, Runtime, Task, Verdict
 from frognano.sandbox import runner as sandbox_runner
 from frognano.sandbox.local import LocalBackend
+from frognano.tasks.diff import make_patch
 from frognano.tasks.folder import TaskContent, write_task
 from frognano.tasks.forked import ForkedJudge
 from frognano.tasks.grader import Grader
-from frognano.tasks.patch import FILE, Entry, make_patch
+from frognano.tasks.patch import FILE, Entry
 from frognano.tasks.snapshot import SnapshotStore
 
 FIXED = b'''"""Measures."""

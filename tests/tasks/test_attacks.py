@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from frognano.tasks.patch import LINK, Entry, make_patch
+from frognano.tasks.diff import make_patch
+from frognano.tasks.patch import LINK, Entry
 
 PASS_ALL = b"""
 import pytest

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from frognano.tasks.patch import EXECUTABLE, FILE, LINK, Entry, PatchError, apply_patch, make_patch, write_changes
+from frognano.tasks.diff import make_patch
+from frognano.tasks.patch import EXECUTABLE, FILE, LINK, Entry, PatchError, apply_patch, write_changes
 from frognano.tasks.tree import read_tree, write_tree
 
 NAMES = [

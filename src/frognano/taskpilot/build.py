@@ -26,8 +26,9 @@ from frognano.taskpilot.mutate import Module
 from frognano.taskpilot.repository import module_name
 from frognano.taskpilot.requirements import Requirement, test_file
 from frognano.taskpilot.state import Example, Facts
+from frognano.tasks.diff import make_patch
 from frognano.tasks.folder import TaskContent
-from frognano.tasks.patch import Entry, make_patch
+from frognano.tasks.patch import Entry
 
 
 class Rejected(Exception):

@@ -1,9 +1,8 @@
-"""Patches in git's format, read and written without git.
+"""Patches in git's format, read and applied without git.
 
 ``apply_patch`` turns a patch and a way to read the base tree into the changed files, in memory: text, binary
 (literal and delta), new and deleted files, renames, copies, modes, symbolic links, CRLF, odd names, a missing
-final newline. The bytes of a patch are never stripped or re-encoded. ``make_patch`` is its inverse:
-``apply_patch(base.get, make_patch(base, work))`` gives exactly the difference of the two trees.
+final newline. The bytes of a patch are never stripped or re-encoded; ``diff.make_patch`` is its inverse.
 
 Only the standard library is used, because this file is also shipped inside task folders, where it applies the
 gold patch in images without git. It does not protect from a patch that changes the wrong thing; it does refuse
@@ -13,19 +12,17 @@ names that leave the tree or reach into ``.git``.
 from __future__ import annotations
 
 import base64
-import difflib
 import hashlib
 import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 FILE, EXECUTABLE, LINK, SUBMODULE = 0o100644, 0o100755, 0o120000, 0o160000
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_ESCAPES = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13, b'"': 34, b"\\": 92}
-_NO_NEWLINE = b"\\ No newline at end of file\n"
+ESCAPES = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13, b'"': 34, b"\\": 92}
 
 
 class PatchError(ValueError):
@@ -90,7 +87,7 @@ def _check_blobs(section: _Section, base: Entry | None, entry: Entry) -> None:
         return
     old, new = section.blobs
     empty = not section.hunks and section.binary is None
-    if (empty or _blob(base).startswith(old)) and new.strip(b"0") and not _blob(entry).startswith(new):
+    if (empty or blob_name(base).startswith(old)) and new.strip(b"0") and not blob_name(entry).startswith(new):
         raise PatchError(f"{section.new}: the patch is damaged: it does not give the content that it names")
 
 
@@ -124,7 +121,7 @@ def _check_parents(read: Callable[[str], Entry | None], changes: Changes) -> Non
 
 def _sections(patch: bytes) -> Iterator[_Section]:
     """The parts of ``patch``, file by file; text before the first part is ignored as git ignores it."""
-    lines = patch.splitlines(keepends=True) if b"\r" not in patch else _split(patch)
+    lines = patch.splitlines(keepends=True) if b"\r" not in patch else split_lines(patch)
     at = 0
     while at < len(lines):
         if not lines[at].startswith(b"diff --git "):
@@ -136,7 +133,7 @@ def _sections(patch: bytes) -> Iterator[_Section]:
         yield section
 
 
-def _split(data: bytes) -> list[bytes]:
+def split_lines(data: bytes) -> list[bytes]:
     """Lines with their newline; only ``\\n`` ends a line."""
     return [line for line in re.split(rb"(?<=\n)", data) if line]
 
@@ -292,7 +289,7 @@ def _unquote(raw: bytes) -> bytes:
 
     def value(found: re.Match[bytes]) -> bytes:
         code = found[1]
-        number = int(code, 8) if code.isdigit() else _ESCAPES.get(code, -1)
+        number = int(code, 8) if code.isdigit() else ESCAPES.get(code, -1)
         if not 0 <= number < 256:
             raise PatchError("damaged quoted name")
         return bytes([number])
@@ -310,6 +307,13 @@ def _mode(raw: bytes) -> int:
 # --- applying ------------------------------------------------------------------------------------------------
 
 
+def blob_name(entry: Entry | None) -> bytes:
+    """Git's name of the entry's content; zeros where there is none."""
+    if entry is None:
+        return b"0" * 40
+    return hashlib.sha1(b"blob %d\0" % len(entry.data) + entry.data).hexdigest().encode()
+
+
 def _patched(section: _Section, base: Entry | None) -> Entry:
     data = base.data if base is not None else b""
     mode = section.new_mode or (base.mode if base is not None else FILE)
@@ -320,7 +324,7 @@ def _patched(section: _Section, base: Entry | None) -> Entry:
         return Entry(mode, content if kind == b"literal" else _delta(section.new, data, content))
     if not section.hunks:
         return Entry(mode, data)
-    lines = _split(data)
+    lines = split_lines(data)
     result: list[bytes] = []
     done = 0
     for start, before, after in section.hunks:
@@ -381,101 +385,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if not byte & 0x80:
             return value, at
-
-
-# --- writing -------------------------------------------------------------------------------------------------
-
-
-def make_patch(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> bytes:
-    """The change from one tree to the other as a git patch; paths in both with equal entries are left out."""
-    parts: list[bytes] = []
-    for name in sorted(before.keys() | after.keys(), key=os.fsencode):
-        old, new = before.get(name), after.get(name)
-        if old == new:
-            continue
-        check_name(name)
-        if old is not None and new is not None and (old.mode == LINK) != (new.mode == LINK):
-            parts += [_section(name, old, None), _section(name, None, new)]
-        else:
-            parts.append(_section(name, old, new))
-    return b"".join(parts)
-
-
-def _section(name: str, old: Entry | None, new: Entry | None) -> bytes:
-    a, b = _quote(b"a/" + os.fsencode(name)), _quote(b"b/" + os.fsencode(name))
-    out = [b"diff --git %b %b\n" % (a, b)]
-    if old is None and new is not None:
-        out.append(b"new file mode %o\n" % new.mode)
-    elif new is None and old is not None:
-        out.append(b"deleted file mode %o\n" % old.mode)
-    elif old is not None and new is not None and old.mode != new.mode:
-        out.append(b"old mode %o\nnew mode %o\n" % (old.mode, new.mode))
-    before, after = old.data if old else b"", new.data if new else b""
-    if before == after:
-        return b"".join(out)
-    same_mode = b" %o" % new.mode if old and new and old.mode == new.mode else b""
-    out.append(b"index %b..%b%b\n" % (_blob(old), _blob(new), same_mode))
-    if b"\0" in before or b"\0" in after:
-        out.append(b"GIT binary patch\n" + _literal(after) + b"\n" + _literal(before) + b"\n")
-        return b"".join(out)
-    tab_a, tab_b = (b"\t" if b" " in x and not x.startswith(b'"') else b"" for x in (a, b))
-    out.append(b"--- %b\n" % (a + tab_a if old else b"/dev/null"))
-    out.append(b"+++ %b\n" % (b + tab_b if new else b"/dev/null"))
-    return b"".join(out) + _hunks(_split(before), _split(after))
-
-
-def _hunks(old: list[bytes], new: list[bytes]) -> bytes:
-    out: list[bytes] = []
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    for group in matcher.get_grouped_opcodes(3):
-        i1, i2, j1, j2 = group[0][1], group[-1][2], group[0][3], group[-1][4]
-        out.append(b"@@ -%b +%b @@\n" % (_range(i1, i2), _range(j1, j2)))
-        for tag, a1, a2, b1, b2 in group:
-            if tag == "equal":
-                out += [_line(b" ", line) for line in old[a1:a2]]
-                continue
-            out += [_line(b"-", line) for line in old[a1:a2]]
-            out += [_line(b"+", line) for line in new[b1:b2]]
-    return b"".join(out)
-
-
-def _line(kind: bytes, line: bytes) -> bytes:
-    return kind + line if line.endswith(b"\n") else kind + line + b"\n" + _NO_NEWLINE
-
-
-def _range(start: int, end: int) -> bytes:
-    count = end - start
-    return b"%d,%d" % (start + 1 if count else start, count)
-
-
-def _blob(entry: Entry | None) -> bytes:
-    if entry is None:
-        return b"0" * 40
-    return hashlib.sha1(b"blob %d\0" % len(entry.data) + entry.data).hexdigest().encode()
-
-
-def _literal(data: bytes) -> bytes:
-    out = [b"literal %d\n" % len(data)]
-    packed = zlib.compress(data)
-    for at in range(0, len(packed), 52):
-        chunk = packed[at : at + 52]
-        length = bytes([len(chunk) + 64 if len(chunk) <= 26 else len(chunk) + 70])
-        out.append(length + base64.b85encode(chunk, pad=True) + b"\n")
-    return b"".join(out)
-
-
-def _quote(name: bytes) -> bytes:
-    if all(32 <= byte < 127 and byte not in b'"\\' for byte in name):
-        return name
-    letters = {value: key for key, value in _ESCAPES.items()}
-    return (
-        b'"'
-        + b"".join(
-            b"\\" + letters[byte] if byte in letters else (bytes([byte]) if 32 <= byte < 127 else b"\\%03o" % byte)
-            for byte in name
-        )
-        + b'"'
-    )
 
 
 # --- as a script: apply a patch file to a folder -------------------------------------------------------------
