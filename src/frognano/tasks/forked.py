@@ -18,13 +18,16 @@ import tempfile
 from collections import OrderedDict
 from pathlib import Path
 
+from frognano.records import Runtime
 from frognano.sandbox import seccomp
-from frognano.sandbox.contract import Limits, Sandbox, SandboxSpec
+from frognano.sandbox.contract import Limits, Sandbox, SandboxError, SandboxSpec
 from frognano.sandbox.local import LocalBackend, Resident
 from frognano.tasks import inside
 from frognano.tasks.inside import boot
 from frognano.tasks.judging import SLACK_S, Evidence, Job
+from frognano.tasks.patch import FILE, Entry
 from frognano.tasks.snapshot import SnapshotStore
+from frognano.tasks.testrun import TestRun, job_of
 
 TREES = "/opt/extra/0"
 """Where the store's trees stand in a resident's sandbox: its first extra folder."""
@@ -41,7 +44,7 @@ class ForkedJudge:
     def __init__(
         self, store: SnapshotStore, limits: Limits | None = None, extra_paths: tuple[Path, ...] = (), idle: int = 4
     ) -> None:
-        self._trees = store.root / "trees"
+        self._store, self._trees = store, store.root / "trees"
         self._limits = limits or Limits()
         self._extra, self._idle_limit = extra_paths, idle
         self._idle: OrderedDict[Shape, list[Sandbox]] = OrderedDict()
@@ -51,10 +54,16 @@ class ForkedJudge:
         scripts["boot"] = Resident(script=folder / "boot.py", flags=("-s", "-u"), nests=True)
         self._backend = LocalBackend(scripts, warm=0)
         self._nothing = tempfile.TemporaryDirectory(prefix="frognano-")
-        self._copy: bool | None = None
+        self._copy = False
 
     async def __aenter__(self) -> ForkedJudge:
+        """Start, and try one job. Raises SandboxError where namespaces cannot be nested."""
         await self._backend.__aenter__()
+        try:
+            await self._probe()
+        except BaseException:
+            await self.__aexit__()
+            raise
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -69,7 +78,7 @@ class ForkedJudge:
         job = {
             **job,
             "lower": f"{TREES}/{snapshot.name}",
-            "copy": False,
+            "copy": self._copy,
             "scratch": SCRATCH,
             "writable": WRITABLE,
             "disk_mb": self._limits.disk_mb,
@@ -82,6 +91,17 @@ class ForkedJudge:
             raise
         await self._give_back(shape, resident)
         return evidence
+
+    async def _probe(self) -> None:
+        """Find out whether overlays can be written here; elsewhere trees are copied for each job."""
+        snapshot = self._store.add_files({"folder/file": Entry(FILE, b"old")})
+        new = Entry(FILE, b"new")
+        run = TestRun(snapshot, Runtime(), ("folder",), (), {"folder/file": new, "folder/other": new})
+        for self._copy in (False, True):
+            evidence = await self.run(job_of(run), self._store.path(snapshot), 0)
+            if not evidence.get("error"):
+                return
+        raise SandboxError(f"the forked judge cannot work here: {evidence['error']}")
 
     async def _take(self, shape: Shape) -> Sandbox:
         idle = self._idle.get(shape)

@@ -15,13 +15,17 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 from frognano.config.base import Settings
 from frognano.records import Task, Verdict
 from frognano.sandbox.contract import Limits, SandboxBackend, SandboxError
+from frognano.sandbox.local import LocalBackend
 from frognano.tasks.folder import TaskContent, read_content
+from frognano.tasks.forked import ForkedJudge
 from frognano.tasks.judging import ColdJudge, Judge
 from frognano.tasks.patch import Changes, Entry, PatchError, apply_patch
 from frognano.tasks.protect import sift
@@ -41,6 +45,8 @@ class NoVerdict(RuntimeError):
 class GraderSettings(Settings):
     """How grading runs."""
 
+    mode: Literal["auto", "forked", "cold"] = "auto"
+    """A warm forked interpreter, one cold sandbox for each verdict, or forked where this machine allows it."""
     workers: int = 2
     """How many verdicts are worked on at once."""
     attempts: int = 2
@@ -53,6 +59,30 @@ class GraderSettings(Settings):
     """Disk space of one grading sandbox."""
     extra_paths: tuple[Path, ...] = ()
     """Folders of packages that the tests need beside pytest."""
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of one grading sandbox."""
+        return Limits(memory_mb=self.memory_mb, pids=self.pids, disk_mb=self.disk_mb)
+
+
+@asynccontextmanager
+async def open_grader(
+    backend: SandboxBackend, store: SnapshotStore, settings: GraderSettings | None = None
+) -> AsyncIterator[Grader]:
+    """A grader of the mode that the settings name. Raises SandboxError when that mode cannot work here."""
+    settings = settings or GraderSettings()
+    async with AsyncExitStack() as stack:
+        judge: Judge | None = None
+        isolated = isinstance(backend, LocalBackend) and not backend.enforcement()["isolation"].startswith("NONE")
+        if settings.mode == "forked" or (settings.mode == "auto" and isolated):
+            try:
+                forked = ForkedJudge(store, settings.limits, settings.extra_paths, 2 * settings.workers)
+                judge = await stack.enter_async_context(forked)
+            except SandboxError:
+                if settings.mode == "forked":
+                    raise
+        yield Grader(backend, store, settings, judge)
 
 
 class Grader:
@@ -68,8 +98,7 @@ class Grader:
         self._settings = settings or GraderSettings()
         if judge is None and backend is None:
             raise ValueError("a grader needs a sandbox backend or a judge")
-        limits = Limits(memory_mb=self._settings.memory_mb, pids=self._settings.pids, disk_mb=self._settings.disk_mb)
-        self._judge = judge or ColdJudge(backend, limits, self._settings.extra_paths)  # type: ignore[arg-type]
+        self._judge = judge or ColdJudge(backend, self._settings.limits, self._settings.extra_paths)  # type: ignore[arg-type]
         self._store = store
         self._gate = asyncio.Semaphore(self._settings.workers)
 
