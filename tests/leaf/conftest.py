@@ -232,7 +232,7 @@ SCENE: list[tuple[str, dict[str, Any]]] = [
     ("Glob", {}),
     ("Bash", {"command": "echo out; echo err >&2; exit 2"}),
     ("Bash", {"command": "no_such_command"}),
-    ("Bash", {"command": "echo partial; sleep 100", "timeout": 0.3}),
+    ("Bash", {"command": "echo partial; sleep 100", "timeout": 2}),
     ("Bash", {"command": "true", "timeout": "soon"}),
     ("Bash", {"command": "seq 30000", "timeout": 60}),
     ("Bash", {}),

@@ -54,8 +54,8 @@ def test_a_timeout_kills_everything_and_keeps_the_output(tool: Tool, profile: st
     marker = f"time.sleep(60{os.getpid()})"
     python = f"python3 -c 'import time; {marker}'"
     command = f"echo begun; setsid {python} & (setsid {python} &); nohup {python} & {python}; true"
-    text = tool("Bash", profile, command=command, timeout=1)
-    assert text == "Timed out after 1.0s\nSTDOUT:\nbegun\n\nSTDERR:\n"
+    text = tool("Bash", profile, command=command, timeout=2)
+    assert text == "Timed out after 2.0s\nSTDOUT:\nbegun\n\nSTDERR:\n"
     assert alive(marker) == []
 
 
@@ -68,11 +68,9 @@ def test_stubborn_children_are_killed_too(tool: Tool) -> None:
 
 @PROFILES
 def test_a_background_job_does_not_hold_the_answer(tool: Tool, profile: str) -> None:
-    began = time.monotonic()
-    text = tool("Bash", profile, command="sleep 20 & echo $!", timeout=15)
+    text = tool("Bash", profile, command="sleep 1000 & echo $!")
     assert text.startswith("Exit code: 0\n")
     job = int(text.split("\n")[2])
-    assert time.monotonic() - began < 15
     os.kill(job, 9)
 
 
@@ -125,8 +123,8 @@ def test_huge_output_is_cut_at_both_ends_in_bounded_memory(tool: Tool, sandbox: 
 
 
 def test_an_endless_producer_is_stopped(tool: Tool) -> None:
-    text = tool("Bash", command="yes", timeout=1)
-    assert text.startswith("Timed out after 1.0s\nSTDOUT:\ny\ny\n")
+    text = tool("Bash", command="yes", timeout=2)
+    assert text.startswith("Timed out after 2.0s\nSTDOUT:\ny\ny\n")
     assert len(text) < 30_200
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -278,7 +277,5 @@ def test_sampling_comes_from_the_settings(play: Any, says: Says) -> None:
 
 
 def test_the_default_bash_timeout_is_a_setting(play: Any, says: Says) -> None:
-    began = time.monotonic()
     trajectory, _ = play(says("", ("Bash", {"command": "sleep 1000"})), says("done"), bash_timeout_s=0.3)
     assert trajectory.steps[0].observations[0].text.startswith("Timed out after 0.3s")
-    assert time.monotonic() - began < 900

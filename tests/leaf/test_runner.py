@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import os
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from frognano.sandbox import runner
 from frognano.sandbox.contract import OperationError
 
 
@@ -107,3 +110,12 @@ def test_a_hundred_dead_jobs_leave_no_zombies(sandbox: Any, work: Path) -> None:
     sandbox.ask("ping", {})
     children = Path(f"/proc/{sandbox.process.pid}/task/{sandbox.process.pid}/children")
     assert children.read_text().split() == []
+
+
+def test_it_is_one_file_that_old_pythons_can_read() -> None:
+    tree = ast.parse(Path(runner.__file__).read_text(encoding="utf-8"), feature_version=(3, 6))
+    imported = {
+        alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+    }
+    imported |= {(node.module or "").split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported <= set(sys.stdlib_module_names)

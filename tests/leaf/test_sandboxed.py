@@ -103,12 +103,12 @@ def test_a_timeout_leaves_no_process_and_the_sandbox_usable(inside: Inside, snap
     async def act(sandbox: Any) -> tuple[str, str]:
         sleeper = "python3 -c 'import time; time.sleep(600)'"
         command = f"echo begun; setsid {sleeper} & (setsid {sleeper} &); nohup {sleeper} & {sleeper}"
-        first = await ask(sandbox, "Bash", command=command, timeout=1)
+        first = await ask(sandbox, "Bash", command=command, timeout=2)
         count = "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'time[.]sleep'"
         return first, await ask(sandbox, "Bash", command=count)
 
     first, second = inside(snapshot, act)
-    assert first == "Timed out after 1.0s\nSTDOUT:\nbegun\n\nSTDERR:\n"
+    assert first == "Timed out after 2.0s\nSTDOUT:\nbegun\n\nSTDERR:\n"
     assert second == "Exit code: 1\nSTDOUT:\n0\n\nSTDERR:\n"
 
 

@@ -835,19 +835,20 @@ def family(leader: int, before: Set[int]) -> Set[int]:
 def kill_family(process: Any, before: Set[int]) -> None:
     """Kill a call with all it started, however it hid: frozen first, so that nothing is born meanwhile."""
     frozen = set()  # type: Set[int]
-    deadline = time.monotonic() + 5.0
-    while time.monotonic() < deadline:
-        alive = family(process.pid, before)
-        if not alive:
+    for _ in range(20):
+        new = family(process.pid, before) - frozen
+        if not new:
             break
-        for pid in alive - frozen:
+        for pid in new:
             _signal(pid, signal.SIGSTOP)
-        if alive <= frozen:
-            for pid in alive:
-                _signal(pid, signal.SIGKILL)
-            process.poll()
-            time.sleep(0.001)
-        frozen |= alive
+        frozen |= new
+    alive = family(process.pid, before)
+    while alive:
+        for pid in alive:
+            _signal(pid, signal.SIGKILL)
+        process.poll()
+        time.sleep(0.001)
+        alive = family(process.pid, before)
     process.wait()
     reap()
 
