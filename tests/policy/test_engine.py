@@ -19,6 +19,7 @@ from frognano.policy.token_policy import TokenPolicy
 from frognano.records import Observation, TokenRow
 
 Models = Callable[..., Any]
+FOREVER = 1e6
 NEVER: frozenset[int] = frozenset()
 
 
@@ -92,7 +93,7 @@ def test_at_lag_zero_the_recorded_log_probabilities_are_the_models(engine_of: An
     for turn in range(3):
         answers = [talk.say(_text(10 * turn + n % 3, 5 + 7 * (n % 3)), 3 + 2 * n) for n, talk in enumerate(talks)]
         for talk, answer in zip(talks, answers, strict=True):
-            assert talk.hear(answer.result(60)).finish == "length"
+            assert talk.hear(answer.result()).finish == "length"
     plain = model_of(kind, 3.0)
     for talk in talks:
         mean, most = _gaps(plain, talk.row())
@@ -107,10 +108,10 @@ def test_what_a_conversation_samples_does_not_depend_on_its_neighbours(engine_of
         talk = Talk(engine, Sampling(seed=7))
         crowd = [Talk(engine, Sampling(seed=100 + n)) for n in range(others)]
         answers = [each.say(_text(n, 9 + n), 10 + n) for n, each in enumerate(crowd)]
-        first = talk.hear(talk.say(_text(50, 20), 20).result(60))
-        second = talk.hear(talk.say(_text(51, 6), 20).result(60))
+        first = talk.hear(talk.say(_text(50, 20), 20).result())
+        second = talk.hear(talk.say(_text(51, 6), 20).result())
         for answer in answers:
-            answer.result(60)
+            answer.result()
         return first.ids + second.ids
 
     alone = sampled(engine_of(), 0)
@@ -121,7 +122,7 @@ def test_what_a_conversation_samples_does_not_depend_on_its_neighbours(engine_of
 def test_equal_seeds_sample_alike_and_different_ones_differ(engine_of: Any) -> None:
     engine = engine_of()
     talks = [Talk(engine, Sampling(seed=seed)) for seed in (1, 1, 2)]
-    one, two, three = (answer.result(60).ids for answer in [talk.say(_text(1, 30), 30) for talk in talks])
+    one, two, three = (answer.result().ids for answer in [talk.say(_text(1, 30), 30) for talk in talks])
     assert one == two != three
 
 
@@ -130,7 +131,7 @@ def test_equal_prompts_are_read_once(engine_of: Any) -> None:
     engine.announce(6)
     talks = [Talk(engine, Sampling(seed=n)) for n in range(6)]
     for answer in [talk.say(_text(1, 30), 3) for talk in talks]:
-        answer.result(60)
+        answer.result()
     assert engine.stats().read_tokens == 30
     assert engine.stats().shared_tokens == 150
     assert engine.stats().sampled_tokens == 18
@@ -138,15 +139,15 @@ def test_equal_prompts_are_read_once(engine_of: Any) -> None:
 
 def test_a_turn_ends_at_a_stop_id_and_keeps_it(engine_of: Any) -> None:
     talk = Talk(engine_of(), Sampling(seed=3))
-    free = Talk(talk.engine, Sampling(seed=3)).say(_text(1, 10), 30).result(60).ids
-    stopped = talk.say(_text(1, 10), 30, frozenset({free[11]})).result(60)
+    free = Talk(talk.engine, Sampling(seed=3)).say(_text(1, 10), 30).result().ids
+    stopped = talk.say(_text(1, 10), 30, frozenset({free[11]})).result()
     assert stopped.finish == "stop"
     assert stopped.ids == free[: free.index(free[11]) + 1]
 
 
 def test_the_context_limit_cuts_a_turn_and_then_overflows(engine_of: Any) -> None:
     talk = Talk(engine_of(max_context=40), Sampling(seed=3))
-    generation = talk.say(_text(1, 30), 100).result(60)
+    generation = talk.say(_text(1, 30), 100).result()
     assert (generation.finish, len(generation.ids)) == ("length", 10)
     with pytest.raises(ContextOverflow):
         talk.say([1, 2], 5)
@@ -159,8 +160,8 @@ def test_new_weights_come_in_between_two_steps_and_each_token_knows_its_version(
     talk = Talk(engine, Sampling(seed=3))
     answer = talk.say(_text(1, 30), 400)
     _after_steps(engine, 5)
-    engine.update(model_of("hybrid", 3.0, 1).state_dict(), 1).result(60)
-    generation = answer.result(120)
+    engine.update(model_of("hybrid", 3.0, 1).state_dict(), 1).result()
+    generation = answer.result()
     assert [span.version for span in generation.spans] == [0, 1]
     assert 5 <= generation.spans[1].start < 400
     assert engine.version == 1
@@ -171,12 +172,12 @@ def test_after_an_update_nothing_is_served_from_old_prompts(engine_of: Any, mode
     engine = engine_of(kv_on_sync=keep)
     other = model_of("hybrid", 3.0, 1)
     old = Talk(engine, Sampling(seed=5))
-    old.hear(old.say(_text(1, 40), 5).result(60))
-    engine.update(other.state_dict(), 1).result(60)
+    old.hear(old.say(_text(1, 40), 5).result())
+    engine.update(other.state_dict(), 1).result()
     fresh = Talk(engine, Sampling(seed=6))
-    fresh.hear(fresh.say(_text(1, 40), 20).result(60))
+    fresh.hear(fresh.say(_text(1, 40), 20).result())
     assert _gaps(other, fresh.row())[1] <= 1e-2
-    old.hear(old.say(_text(2, 5), 20).result(60))
+    old.hear(old.say(_text(2, 5), 20).result())
     later = old.row().model_copy(update={"mask": (0,) * 50 + (1,) * 20})
     assert (_gaps(other, later)[1] <= 1e-2) == (keep == "recompute")
 
@@ -187,9 +188,9 @@ def test_rows_in_flight_are_read_again_when_asked(engine_of: Any, model_of: Mode
     talks = [Talk(engine, Sampling(seed=n)) for n in range(3)]
     answers = [talk.say(_text(n, 20 + n), 300) for n, talk in enumerate(talks)]
     _after_steps(engine, 5)
-    engine.update(other.state_dict(), 1).result(60)
+    engine.update(other.state_dict(), 1).result()
     for talk, answer in zip(talks, answers, strict=True):
-        generation = talk.hear(answer.result(120))
+        generation = talk.hear(answer.result())
         start = len(talk.ids) - 300 + generation.spans[1].start
         row = talk.row().model_copy(update={"mask": (0,) * start + (1,) * (len(talk.ids) - start)})
         assert _gaps(other, row)[1] <= 1e-2
@@ -197,21 +198,21 @@ def test_rows_in_flight_are_read_again_when_asked(engine_of: Any, model_of: Mode
 
 def test_weights_of_another_model_are_refused_and_change_nothing(engine_of: Any, model_of: Models) -> None:
     engine = engine_of()
-    before = Talk(engine, Sampling(seed=1)).say(_text(1, 9), 9).result(60).ids
+    before = Talk(engine, Sampling(seed=1)).say(_text(1, 9), 9).result().ids
     with pytest.raises(ValueError, match="not the weights"):
-        engine.update(model_of("qwen3").state_dict(), 1).result(60)
+        engine.update(model_of("qwen3").state_dict(), 1).result()
     assert engine.version == 0
-    assert Talk(engine, Sampling(seed=1)).say(_text(1, 9), 9).result(60).ids == before
+    assert Talk(engine, Sampling(seed=1)).say(_text(1, 9), 9).result().ids == before
 
 
 def test_weights_that_are_not_finite_end_the_turn_with_an_error(engine_of: Any, model_of: Models) -> None:
     engine = engine_of()
     broken = {name: value * float("nan") for name, value in model_of("hybrid").state_dict().items()}
-    engine.update(broken, 1).result(60)
+    engine.update(broken, 1).result()
     with pytest.raises(PolicyError, match="not finite"):
-        Talk(engine, Sampling()).say([1, 2], 5).result(60)
-    engine.update(model_of("hybrid").state_dict(), 2).result(60)
-    assert len(Talk(engine, Sampling()).say([1, 2], 5).result(60).ids) == 5
+        Talk(engine, Sampling()).say([1, 2], 5).result()
+    engine.update(model_of("hybrid").state_dict(), 2).result()
+    assert len(Talk(engine, Sampling()).say([1, 2], 5).result().ids) == 5
 
 
 def _waves(engine: TorchEngine, shuffle: int) -> dict[int, tuple[tuple[int, ...], tuple[float, ...]]]:
@@ -223,7 +224,7 @@ def _waves(engine: TorchEngine, shuffle: int) -> dict[int, tuple[tuple[int, ...]
     for turn in range(2):
         answers = {n: talk.say(_text(n + turn, 4 + 3 * n), 3 + 2 * n) for n, talk in talks.items()}
         for n, answer in answers.items():
-            talks[n].hear(answer.result(60))
+            talks[n].hear(answer.result())
             found[n] = tuple(talks[n].ids), tuple(talks[n].logprobs)
         if turn == 0:
             engine.close(talks.pop(3).conversation)
@@ -244,11 +245,11 @@ def test_a_wave_waits_for_everyone_who_is_open_or_announced(engine_of: Any) -> N
     two = Talk(engine, Sampling(seed=2))
     assert not answer.done()
     engine.close(two.conversation)
-    assert len(answer.result(60).ids) == 3
+    assert len(answer.result().ids) == 3
     engine.announce(1)
     answer = one.say([1, 2], 3)
     engine.announce(-1)
-    assert len(answer.result(60).ids) == 3
+    assert len(answer.result().ids) == 3
 
 
 def test_stopping_ends_waiting_turns_and_the_engine_can_start_again(engine_of: Any) -> None:
@@ -256,11 +257,11 @@ def test_stopping_ends_waiting_turns_and_the_engine_can_start_again(engine_of: A
     answer = Talk(engine, Sampling()).say([1], 1500)
     engine.stop()
     with pytest.raises(PolicyError, match="stopped"):
-        answer.result(60)
+        answer.result()
     with pytest.raises(PolicyError, match="not running"):
         Talk(engine, Sampling()).say([1], 5)
     engine.start()
-    assert len(Talk(engine, Sampling()).say([1], 5).result(60).ids) == 5
+    assert len(Talk(engine, Sampling()).say([1], 5).result().ids) == 5
 
 
 # Sessions
@@ -285,7 +286,7 @@ def policy_of(engine_of: Any, tokenizer_of: Callable[..., Any]) -> Callable[...,
 async def _episode(policy: TokenPolicy, seed: int, turns: int = 3) -> TokenRow:
     session = await policy.open("Be brief.", f"Fix {seed % 2}.", TOOLS, Sampling(seed=seed))
     for turn in range(turns):
-        reply = await session.reply(6 + seed, 60)
+        reply = await session.reply(6 + seed, FOREVER)
         assert reply.usage.completion_tokens <= 6 + seed
         session.observe([Observation(call_id="x", tool="Read", text=f"<|im_end|> {turn}")])
     assert session.context_tokens == len(session.tokens().ids)
@@ -326,7 +327,7 @@ def test_a_reply_that_takes_too_long_is_cut_and_its_tokens_are_kept(policy_of: C
             with pytest.raises(TimeoutError):
                 await task
             again = await policy.open("s", "u", TOOLS, Sampling(seed=3))
-            await again.reply(3, 60)
+            await again.reply(3, FOREVER)
             return session.tokens(), True
 
     row, worked = asyncio.run(run())
@@ -346,7 +347,7 @@ def test_a_cancelled_reply_leaves_the_engine_free(policy_of: Callable[..., Token
                 await task
             await session.close()
             again = await policy.open("s", "u", TOOLS, Sampling(seed=3))
-            return (await again.reply(3, 60)).usage.completion_tokens
+            return (await again.reply(3, FOREVER)).usage.completion_tokens
 
     assert asyncio.run(run()) <= 3
 
@@ -355,10 +356,10 @@ def test_a_session_overflows_its_context(policy_of: Callable[..., TokenPolicy]) 
     async def run() -> None:
         async with policy_of(max_context=60) as policy:
             session = await policy.open("s", "u", [], Sampling())
-            await session.reply(1000, 60)
+            await session.reply(1000, FOREVER)
             session.observe([Observation(call_id="x", tool="Read", text="much")])
             with pytest.raises(ContextOverflow):
-                await session.reply(10, 60)
+                await session.reply(10, FOREVER)
 
     asyncio.run(run())
 

@@ -55,9 +55,9 @@ class Batch:
         for request in requests:
             self._forget_if_stale(request)
             prompt = tuple(request.conversation.ids)
-            if request.conversation.memory is not None or prompt not in first:
+            if request.conversation.drawn or prompt not in first:
                 readers.append(request)
-                first |= {prompt} if request.conversation.memory is None else set()
+                first |= set() if request.conversation.drawn else {prompt}
             else:
                 sharers.append(request)
         wanted = {tuple(request.conversation.ids) for request in sharers}
@@ -91,10 +91,10 @@ class Batch:
         new = [request.conversation.unread for request in group]
         logits = self._runner.join(memories, new)
         self._logits = torch.cat((self._logits, logits.to(self._logits.dtype)))
-        for row, (request, memory) in enumerate(zip(group, memories, strict=True), len(self.rows)):
+        for row, request in enumerate(group, len(self.rows)):
             request.conversation.memory = None
             prompt = tuple(request.conversation.ids)
-            if memory is None and (self._settings.prompt_cache or prompt in wanted):
+            if not request.conversation.drawn and (self._settings.prompt_cache or prompt in wanted):
                 self._prompts[prompt] = self._runner.state(row), self._logits[row].clone()
         self.rows += group
         self._read += sum(map(len, new))

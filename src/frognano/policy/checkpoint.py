@@ -25,6 +25,7 @@ from transformers.utils.logging import disable_progress_bar
 import frognano
 
 BUNDLED = "tadpole"
+_OTHER_WEIGHTS = frozenset({".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack", ".onnx"})
 _PREFIXES = ("model.language_model.", "language_model.model.", "language_model.")
 
 
@@ -82,11 +83,14 @@ def load_model(name: str | Path, dtype: torch.dtype = torch.float32) -> LoadedMo
 
 
 def save_model(loaded: LoadedModel, folder: Path) -> None:
-    """Write the checkpoint again, with the text model's present weights, into ``folder``."""
+    """Write the checkpoint again, with the text model's present weights, into ``folder``.
+
+    Weights in formats that are not read stay behind: they would be the old ones.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     weights = {file.name for file in _weight_files(loaded.folder)}
     for file in sorted(loaded.folder.iterdir()):
-        if file.is_file() and file.name not in weights:
+        if file.is_file() and file.name not in weights and file.suffix not in _OTHER_WEIGHTS:
             shutil.copyfile(file, folder / file.name)
     state = loaded.model.state_dict()
     written: set[int] = set()
