@@ -33,9 +33,9 @@ def snapshot(work: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[asyncio.Runner, LocalBackend]]:
+def world() -> Iterator[tuple[asyncio.Runner, LocalBackend]]:
     """One event loop with one open backend for all tests here."""
-    backend = LocalBackend({"runner": Path(runner.__file__)}, warm=1, cache=tmp_path_factory.mktemp("cache"))
+    backend = LocalBackend({"runner": Path(runner.__file__)}, warm=1)
     with asyncio.Runner() as loop:
         loop.run(backend.__aenter__())
         yield loop, backend
