@@ -148,6 +148,10 @@ class Case:
                 after[name] = value if isinstance(value, Entry) else Entry(FILE, value)
         return make_patch(before, after)
 
+    def write(self, task: Task, gold: bytes, tests: Mapping[str, Entry]) -> Path:
+        """Another task beside this one."""
+        return write_task(self.folder.parent, task, TaskContent(gold, tests), self.store)
+
     def grade(self, patch: bytes, task: Task | None = None, **options: int) -> Verdict:
         """The verdict of the forked judge, after the cold judge has said the same."""
         verdicts: list[Verdict] = []

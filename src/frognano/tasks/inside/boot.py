@@ -53,10 +53,10 @@ def main(mode: str = "") -> None:
     if mode == "lines":
         first = json.loads(sys.stdin.buffer.readline().decode("ascii"))
         made = load(first)
-        made["judge"].serve(made["probe"].run_session, made["probe"].fingerprint, first["path"])
+        made["judge"].serve(made["probe"], first["path"])
         return
     made = load(texts_beside())
-    made["judge"].reside(made["probe"].run_session, made["probe"].fingerprint)
+    made["judge"].reside(made["probe"])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import base64
 import gc
 import json
 import os
+import pathlib
 import resource
 import select
 import signal
@@ -36,7 +37,7 @@ class Tools(NamedTuple):
     """What the judge was given: how to run a session, and the fingerprint of the test machinery before any."""
 
     run_session: Any
-    before: Dict[str, Any]
+    before: List[Any]
 
 
 class Ends(NamedTuple):
@@ -203,35 +204,57 @@ def _events(raw: bytes, secret: bytes) -> Dict[str, Any]:
 # --- start ---------------------------------------------------------------------------------------------------
 
 
-def warm() -> None:
-    """Import everything that pytest needs before any job's files are visible."""
+def warm(options: List[str]) -> None:
+    """Import everything that pytest needs before any job's files are visible, and begin what every session begins.
+
+    ``options`` are the first options of every session.
+    """
     import importlib
 
     from _pytest import config
 
     for name in config.default_plugins:
-        importlib.import_module(name if name.startswith("_pytest") else "_pytest." + name)
-    for name in (
-        "pytest",
-        "unittest.mock",
-        "doctest",
-        "difflib",
-        "pprint",
-        "_pytest.assertion.rewrite",
-        "ast",
-        "inspect",
-    ):
+        _show_less(importlib.import_module(name if name.startswith("_pytest") else "_pytest." + name))
+    late = "pytest unittest.mock doctest difflib pprint _pytest.assertion.rewrite ast inspect zipfile runpy"
+    for name in late.split():
         importlib.import_module(name)
+    if hasattr(config, "get_config"):
+        _start_ahead(config, options)
 
 
-def prepare(run_session: Any, fingerprint: Any, path: List[Any]) -> Tools:
+def _show_less(plugin: Any) -> None:
+    """Let ``dir()`` of a plugin of pytest name its hooks and fixtures alone: pytest looks through it at every start."""
+    shown = ["__dir__"]
+    for name, value in vars(plugin).items():
+        fixture = type(value).__name__ == "FixtureFunctionDefinition" or hasattr(value, "_pytestfixturefunction")
+        if name.startswith("pytest_") or fixture:
+            shown.append(name)
+    plugin.__dir__ = lambda: shown
+
+
+def _start_ahead(config: Any, options: List[str]) -> None:
+    """Make the plugin manager of the next session now, where a fork inherits it instead of making its own."""
+    make = config.get_config
+    ready = [make(list(options))]
+
+    def get_config(args: Any = None, plugins: Any = None, **more: Any) -> Any:
+        if not ready or list(args or ())[: len(options)] != options:
+            return make(args, plugins, **more)
+        found = ready.pop()
+        found.invocation_params = type(found.invocation_params)(args=args, plugins=plugins, dir=pathlib.Path.cwd())
+        return found
+
+    config.get_config = get_config
+
+
+def prepare(probe: Any, path: List[Any]) -> Tools:
     """Protect this process, import the test tools, and note what they are."""
     cage.prctl(cage.PR_SET_DUMPABLE, 0)
     cage.prctl(cage.PR_SET_CHILD_SUBREAPER, 1)
     sys.path += path
     sys.dont_write_bytecode = True
-    warm()
-    tools = Tools(run_session, fingerprint())
+    warm(probe.FIRST_OPTIONS)
+    tools = Tools(probe.run_session, probe.fingerprint())
     gc.collect()
     if hasattr(gc, "freeze"):
         gc.freeze()
@@ -247,19 +270,19 @@ def answer(text: bytes, tools: Tools) -> Dict[str, Any]:
         return {"error": "%s: %s" % (type(error).__name__, error)}
 
 
-def serve(run_session: Any, fingerprint: Any, path: List[Any]) -> None:
+def serve(probe: Any, path: List[Any]) -> None:
     """Answer jobs from standard input, a line each, until it closes."""
     cage.prctl(cage.PR_SET_PDEATHSIG, signal.SIGKILL)
-    tools = prepare(run_session, fingerprint, path)
+    tools = prepare(probe, path)
     answers = os.fdopen(os.dup(1), "wb")
     for line in iter(sys.stdin.buffer.readline, b""):
         answers.write(json.dumps(answer(line, tools)).encode("ascii") + b"\n")
         answers.flush()
 
 
-def reside(run_session: Any, fingerprint: Any) -> None:
+def reside(probe: Any) -> None:
     """As a resident: framed requests on standard input (4 bytes of length, JSON), one answer for each."""
-    tools = prepare(run_session, fingerprint, [])
+    tools = prepare(probe, [])
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     empty = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1):

@@ -18,9 +18,9 @@ import types
 from typing import Any, Dict, List, NamedTuple, Set
 
 WATCHED = ("_pytest", "pytest", "pluggy", "unittest")
-UNUSED = ["cacheprovider", "faulthandler", "pastebin", "junitxml", "stepwise", "setuponly", "setupplan"]
-UNUSED += ["unraisableexception"]
-"""Plugins of pytest that change no outcome here and cost time at every start."""
+_UNUSED = "cacheprovider faulthandler pastebin junitxml stepwise setuponly setupplan unraisableexception"
+FIRST_OPTIONS = [part for name in _UNUSED.split() for part in ("-p", "no:" + name)]
+"""Plugins of pytest that change no outcome here and cost time at every start are left out."""
 MESSAGE_CHARS = 6000
 MAX_MESSAGES = 50
 
@@ -221,16 +221,8 @@ def _prepare(job: Dict[str, Any]) -> List[Any]:
     sys.path[:0] = [place for place in places if place not in sys.path]
     if not job["details"]:
         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    options = [
-        "--rootdir",
-        job["workdir"],
-        "-o",
-        "addopts=",
-    ]
-    options += ["--continue-on-collection-errors", "-q", "-q", "--no-header", "--no-summary", "--color=no"]
-    options += ["--capture=sys"]
-    for name in UNUSED:
-        options += ["-p", "no:" + name]
+    options = FIRST_OPTIONS + ["--rootdir", job["workdir"], "-o", "addopts=", "--continue-on-collection-errors"]
+    options += ["-q", "-q", "--no-header", "--no-summary", "--color=no", "--capture=sys"]
     options += ["--assert=rewrite", "--tb=short"] if job["details"] else ["--assert=plain", "--tb=no"]
     for plugin in job["plugins"]:
         options += ["-p", plugin]
