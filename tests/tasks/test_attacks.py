@@ -26,11 +26,16 @@ def pytest_runtest_makereport(item, call):
 PASS_ALL_NOW = (
     PASS_ALL
     + b"""
-import gc, sys
-from _pytest.config import PytestPluginManager
-for found in gc.get_objects():
-    if isinstance(found, PytestPluginManager):
-        found.register(sys.modules[__name__], "extra")
+import sys
+frame = sys._getframe()
+while frame:
+    for found in list(frame.f_locals.values()):
+        config = getattr(found, "config", None)
+        if hasattr(config, "pluginmanager"):
+            config.pluginmanager.register(sys.modules[__name__], "extra")
+            frame = None
+            break
+    frame = frame and frame.f_back
 """
 )
 EASY_TEST = b"def test_upper():\n    pass\n\n\ndef test_inside_the_limits():\n    pass\n"
