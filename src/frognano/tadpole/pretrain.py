@@ -35,14 +35,14 @@ class PretrainPlan:
 
     seed: int = 7
     vocabulary: int = 1280
-    shards: int = 64
-    batch_tokens: int = 4096
+    shards: int = 28
+    batch_tokens: int = 1536
     learning_rate: float = 3e-3
-    muon_rate: float = 1.5e-2
-    warmup: int = 100
-    context_weight: float = 0.2
+    muon_rate: float = 1e-2
+    warmup: int = 50
+    context_weight: float = 0.3
     """Loss weight of tokens that the model reads but does not write."""
-    context_stride: int = 4
+    context_stride: int = 2
     """Of those tokens one in so many counts."""
 
 

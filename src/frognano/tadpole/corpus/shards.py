@@ -22,7 +22,7 @@ from frognano.tadpole.corpus.episodes import Author, Habits, Script
 
 SCRIPTS = 400
 """Scripts in one shard."""
-DRILL_SHARDS = 6
+DRILL_SHARDS = 2
 """Shards that are all drills; later ones hold one in ten."""
 
 
