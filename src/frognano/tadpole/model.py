@@ -53,7 +53,7 @@ def build_model(tokenizer: PreTrainedTokenizerFast, seed: int, layers: tuple[str
         pad_token_id=tokenizer.pad_token_id,
         initializer_range=0.02,
     )
-    model = Qwen3_5ForCausalLM(config).float()
+    model: Qwen3_5ForCausalLM = Qwen3_5ForCausalLM(config).to(torch.float32)  # type: ignore[arg-type]
     with torch.no_grad():
         _start(model.model)
     return model
@@ -70,7 +70,8 @@ def _start(model: Any) -> None:
             elif name.endswith("proj.weight"):
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
     projection = _rows(SKETCH, WIDTH)
-    first, second = _rows(WIDTH, WIDTH).split(SKETCH)
+    rows = _rows(WIDTH, WIDTH)
+    first, second = rows[:SKETCH], rows[SKETCH:]
     _remember(model.layers[0].linear_attn, projection, first, second)
     _match(model.layers[1].self_attn, projection, first, second)
 
@@ -79,7 +80,8 @@ def _rows(count: int, width: int) -> Tensor:
     """Random orthonormal rows [count, width] that ignore the constant dimensions."""
     matrix = torch.randn(count, width)
     matrix[:, :_CONSTANT] = 0.0
-    return torch.linalg.qr(matrix.T).Q.T.contiguous()
+    orthonormal: Tensor = torch.linalg.qr(matrix.T).Q.T.contiguous()
+    return orthonormal
 
 
 def _constant(rows: int, value: float) -> Tensor:
@@ -127,4 +129,5 @@ def _match(block: Any, projection: Tensor, first: Tensor, second: Tensor) -> Non
 
 def _rows_plain(count: int) -> Tensor:
     """Random orthonormal rows [count, sketch]."""
-    return torch.linalg.qr(torch.randn(SKETCH, count)).Q.T.contiguous()
+    orthonormal: Tensor = torch.linalg.qr(torch.randn(SKETCH, count)).Q.T.contiguous()
+    return orthonormal

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -35,7 +35,11 @@ class PretrainPlan:
 
     seed: int = 7
     vocabulary: int = 1280
-    shards: int = 28
+    shards: int = 18
+    scripts: int = 400
+    """Scripts in one shard."""
+    vocabulary_scripts: int = 1200
+    """Scripts that the vocabulary is learned from."""
     batch_tokens: int = 1536
     learning_rate: float = 3e-3
     muon_rate: float = 1e-2
@@ -59,13 +63,13 @@ def pretrain(folder: Path, plan: PretrainPlan, report: Report, ahead: int = 1) -
         if not (folder / "tokenizer").exists():
             report("learning the vocabulary")
             workers.submit(_vocabulary_job, folder, plan).result()
-        trainer = _Trainer(AutoTokenizer.from_pretrained(folder / "tokenizer"), plan)
+        trainer = _Trainer(_load_tokenizer(folder), plan)
         trainer.load(folder / "state.pt")
         pending: dict[int, Future[Path]] = {}
         for number in range(trainer.shard, plan.shards):
             for future in range(number, min(number + 2 + ahead, plan.shards)):
                 if future not in pending:
-                    pending[future] = workers.submit(_shard_job, folder, future, plan.seed)
+                    pending[future] = workers.submit(_shard_job, folder, future, plan)
             started = time.monotonic()
             loss, tokens = trainer.epoch(read_shard(pending.pop(number).result()))
             trainer.shard = number + 1
@@ -96,23 +100,27 @@ def _same_plan(folder: Path, plan: PretrainPlan) -> None:
 def _vocabulary_job(folder: Path, plan: PretrainPlan) -> None:
     limit_memory()
     part = folder / "tokenizer.part"
-    train_tokenizer(_texts(plan.seed), plan.vocabulary).save_pretrained(part)
+    train_tokenizer(_texts(plan), plan.vocabulary).save_pretrained(part)
     part.rename(folder / "tokenizer")
 
 
-def _texts(seed: int) -> Iterator[str]:
-    for script in scripts(1_000_000, seed, 1200):
+def _texts(plan: PretrainPlan) -> Iterator[str]:
+    for script in scripts(1_000_000, plan.seed, plan.vocabulary_scripts):
         yield script.user
         for number, turn in enumerate(script.turns):
             yield reply_text(script, number)
             yield from (observation.text for observation in turn.observations)
 
 
-def _shard_job(folder: Path, number: int, seed: int) -> Path:
+def _load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
+    return cast(PreTrainedTokenizerFast, AutoTokenizer.from_pretrained(folder / "tokenizer"))
+
+
+def _shard_job(folder: Path, number: int, plan: PretrainPlan) -> Path:
     torch.set_num_threads(1)
     limit_memory()
-    tokenizer = AutoTokenizer.from_pretrained(folder / "tokenizer")
-    return write_shard(folder, number, seed, tokenizer)
+    tokenizer = _load_tokenizer(folder)
+    return write_shard(folder / f"shard-{number:04d}.npz", scripts(number, plan.seed, plan.scripts), tokenizer)
 
 
 class _Trainer:
@@ -120,7 +128,8 @@ class _Trainer:
         self.tokenizer = tokenizer
         self.plan = plan
         self.model = build_model(tokenizer, plan.seed)
-        matrices, others = [], []
+        matrices: list[nn.Parameter] = []
+        others: list[nn.Parameter] = []
         for name, parameter in self.model.named_parameters():
             inner = parameter.ndim == 2 and "embed" not in name and min(parameter.shape) >= 16
             (matrices if inner else others).append(parameter)
@@ -160,7 +169,7 @@ class _Trainer:
         losses = nn.functional.cross_entropy(self.model.lm_head(hidden[used]), ids[:, 1:][used], reduction="none")
         weights = weights[used]
         written = weights == 1
-        (losses * weights).sum().div(weights.sum()).backward()
+        (losses * weights).sum().div(weights.sum()).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         scale = min(1.0, (self.step + 1) / self.plan.warmup) * min(1.0, max(0.02, (1 - progress) / 0.4))
         for optimizer, rate in zip(self.optimizers, (self.plan.muon_rate, self.plan.learning_rate), strict=True):
@@ -208,5 +217,5 @@ def _batches(sequences: list[Sequence], tokens: int, rng: np.random.Generator) -
         if batches[-1] and width * (len(batches[-1]) + 1) > tokens:
             batches.append([])
         batches[-1].append(sequences[index])
-    rng.shuffle(batches)  # type: ignore[arg-type]
+    rng.shuffle(batches)
     return batches

@@ -54,7 +54,7 @@ def train_tokenizer(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
     )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.add_tokens([AddedToken(text, normalized=False, special=False) for text in (*MARKS, *lines)])
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         eos_token=TURN_END,
         pad_token=END_OF_TEXT,

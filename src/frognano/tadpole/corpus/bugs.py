@@ -6,7 +6,6 @@ the result depends on nothing but the seed.
 
 from __future__ import annotations
 
-import random
 import resource
 import sys
 from collections.abc import Callable
@@ -14,13 +13,16 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from frognano.tadpole.corpus.draft import WORDS
+from frognano.tadpole.corpus.draft import identifier, word
+from frognano.tadpole.corpus.expressions import Stream
 from frognano.tadpole.corpus.functions import Written, sample_arguments, write_function
 from frognano.taskpilot.mutate import Module, Mutation, mutations_of
 from frognano.taskpilot.state import Example, Facts
 
 _STEPS = 3000
 _LONGEST = 60
+_PLAIN, _RICH = (2, 3, 3, 4), (2, 3, 4, 6, 8, 11, 14)
+"""Functions in one module."""
 
 
 class _TooLong(BaseException):
@@ -44,12 +46,12 @@ def limit_memory(gigabytes: int = 3) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (gigabytes << 30, hard))
 
 
-def plant(rng: random.Random) -> Planted:
+def plant(rng: Stream) -> Planted:
     """Write a module and plant one bug that changes the outcome of a sampled call."""
     while True:
-        path = f"{rng.choice(WORDS)}/{rng.choice(WORDS)}.py"
+        path = f"{rng.choice(('', '', '', 'src/'))}{word(rng)}/{identifier(rng, rng.choice((1, 1, 2)))}.py"
         taken: set[str] = set()
-        functions = [write_function(rng, taken) for _ in range(rng.choice((2, 3, 3, 4)))]
+        functions = [write_function(rng, taken) for _ in range(rng.choice(_RICH if rng.rich else _PLAIN))]
         clean = _module_text(rng, functions)
         target = rng.choice(functions)
         planted = _plant_in(rng, path, clean, target)
@@ -57,13 +59,13 @@ def plant(rng: random.Random) -> Planted:
             return planted
 
 
-def _module_text(rng: random.Random, functions: list[Written]) -> str:
-    title = f'"""{" ".join(rng.sample(WORDS, rng.randint(2, 5))).capitalize()}."""\n'
+def _module_text(rng: Stream, functions: list[Written]) -> str:
+    title = f'"""{" ".join(word(rng) for _ in range(rng.randint(2, 6))).capitalize()}."""\n'
     imports = rng.choice(("", "", "\nimport re\n", "\nfrom __future__ import annotations\n"))
     return "\n\n".join([title + imports, *(function.source for function in functions)])
 
 
-def _plant_in(rng: random.Random, path: str, clean: str, target: Written) -> Planted | None:
+def _plant_in(rng: Stream, path: str, clean: str, target: Written) -> Planted | None:
     module = Module(clean)
     function = next(item for item in module.functions() if item.name == target.name)
     by_family: dict[str, list[Mutation]] = {}
@@ -94,7 +96,7 @@ def _count_lines(text: str) -> int:
     return text.count("\n")
 
 
-def _examples(rng: random.Random, target: Written, clean: str, mutated: str) -> tuple[Example, ...]:
+def _examples(rng: Stream, target: Written, clean: str, mutated: str) -> tuple[Example, ...]:
     good, bad = _load(clean, target.name), _load(mutated, target.name)
     found: list[Example] = []
     wanted = rng.choice((1, 1, 2))

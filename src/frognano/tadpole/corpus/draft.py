@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
+import keyword
 from dataclasses import dataclass, field
 from importlib import resources
 
-from frognano.tadpole.corpus.expressions import Expressions
+from frognano.tadpole.corpus.expressions import Expressions, Stream, made_up
 
 WORDS: tuple[str, ...] = tuple((resources.files(__package__) / "words.txt").read_text(encoding="utf-8").split())
 NOUNS = {
@@ -37,11 +37,24 @@ ERRORS = ("ValueError", "TypeError", "KeyError", "IndexError")
 HINT = {"int": "int", "str": "str", "ints": "list", "strs": "list", "map": "dict"}
 
 
+def word(rng: Stream) -> str:
+    """A word for names and texts: known or made up, half and half."""
+    return rng.choice(WORDS) if rng.random() < 0.5 else made_up(rng)
+
+
+def identifier(rng: Stream, words: int) -> str:
+    """A snake-case name that is no keyword."""
+    while True:
+        name = "_".join(word(rng) for _ in range(words))
+        if not keyword.iskeyword(name):
+            return name
+
+
 @dataclass
 class Draft:
     """A function being written."""
 
-    rng: random.Random
+    rng: Stream
     scope: dict[str, str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -54,8 +67,8 @@ class Draft:
     def fresh(self, kind: str) -> str:
         """A new variable name of a type, not yet in scope."""
         free = [name for name in (*NOUNS[kind], "result", "out", "found", "best") if name not in self.scope]
-        if not free or self.rng.random() < 0.3:
-            name = "_".join(self.rng.sample(WORDS, self.rng.choice((1, 1, 2))))
+        if not free or self.rng.random() < 0.45:
+            name = identifier(self.rng, self.rng.choice((1, 1, 2)))
             return name if name not in self.scope and name not in KEYWORDS else f"{name}_{len(self.scope)}"
         return self.rng.choice(free)
 

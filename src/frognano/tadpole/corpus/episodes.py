@@ -7,7 +7,6 @@ makes a wrong change, as people's transcripts do, so that training has something
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from frognano.leaf.profile import load_profile
 from frognano.leaf.tools import run_tool_locally
 from frognano.records import Observation, ToolCall
 from frognano.tadpole.corpus.bugs import Planted, plant
+from frognano.tadpole.corpus.expressions import Stream
 from frognano.taskpilot.mutate import Module, mutations_of
 from frognano.taskpilot.state import LEVELS, statement
 
@@ -53,9 +53,9 @@ class Script:
 class Author:
     """Writes scripts in a scratch folder, deterministically from one seed."""
 
-    def __init__(self, folder: Path, seed: int, habits: Habits) -> None:
+    def __init__(self, folder: Path, seed: int, habits: Habits, rich: bool = True) -> None:
         self.folder = folder
-        self.rng = random.Random(f"tadpole:{seed}")
+        self.rng = Stream(f"tadpole:{seed}", rich)
         self.habits = habits
         self.profile = load_profile("leaf")
 
@@ -149,7 +149,7 @@ def _unique(source: str, line: int, old: str, new: str) -> tuple[str, str]:
     return old, new
 
 
-def _misquoted(rng: random.Random, text: str) -> str:
+def _misquoted(rng: Stream, text: str) -> str:
     """``text`` with one word or sign missing."""
     parts = text.split(" ")
     if len(parts) < 2:

@@ -11,13 +11,48 @@ from collections.abc import Callable
 
 TYPES = ("int", "str", "ints", "strs", "map")
 SEPARATORS = ("", " ", ",", ", ", ";", "-", "_", ".", ":", "=", "/", "|", "+", "#")
+_ONSETS = tuple("bcdfghjklmnprstvwz") + (
+    "",
+    "ch",
+    "sh",
+    "th",
+    "st",
+    "tr",
+    "pl",
+    "gr",
+    "br",
+    "qu",
+    "cl",
+    "fr",
+    "sp",
+    "str",
+)
+_VOWELS = ("a", "e", "i", "o", "u", "a", "e", "i", "o", "ea", "ou", "ai", "ee", "oo", "y")
+_CODAS = ("", "", "", "n", "r", "l", "s", "t", "d", "m", "ng", "nd", "st", "ck", "x", "p", "rt", "nk", "ss", "b", "g")
+_LETTERS = "eeeeaaaiiiooouuttnnsshhrrddllccmmwwffggyyppbbvvkkxjqz"
 SUFFIXES = ("py", "txt", "x", "ab", "end", "s", "ed", "re", "un", "id", "no", "to")
+
+
+class Stream(random.Random):
+    """A random stream that also says how rich the text drawn from it is: the curriculum begins plain."""
+
+    def __init__(self, seed: str, rich: bool = False) -> None:
+        super().__init__(seed)
+        self.rich = rich
+
+
+def made_up(rng: Stream) -> str:
+    """A word nobody has seen: names in real code are not all in the vocabulary."""
+    if rng.rich and rng.random() < 0.5:
+        return "".join(rng.choices(_LETTERS, k=rng.choice((2, 3, 4, 5, 6, 7, 8, 9))))
+    parts = (rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(rng.choice((1, 2, 2, 3))))
+    return "".join(parts)
 
 
 class Expressions:
     """Draws expressions over ``scope`` (name → type)."""
 
-    def __init__(self, rng: random.Random, scope: dict[str, str]) -> None:
+    def __init__(self, rng: Stream, scope: dict[str, str]) -> None:
         self.rng = rng
         self.scope = scope
 
@@ -36,7 +71,7 @@ class Expressions:
 
     def word(self) -> str:
         """A quoted short word."""
-        return f'"{self.rng.choice(SUFFIXES)}"'
+        return f'"{self.rng.choice(SUFFIXES) if self.rng.random() < 0.4 else made_up(self.rng)}"'
 
     def number(self) -> str:
         """A small non-negative integer."""
@@ -104,7 +139,39 @@ class Expressions:
             ]
         if self.names("map") and self.names("str"):
             options += [lambda: f"{self.name('map')}.get({self.name('str')}, {self.number()})"]
+        if self.rng.rich and self.rng.random() < 0.3:
+            return self._pick(self._rich_ints())
         return self._pick(options)
+
+    def _rich_ints(self) -> list[Callable[[], str]]:
+        options: list[Callable[[], str]] = [lambda: f"{self.number()} ** {self.small()}"]
+        if self.names("int"):
+            options += [
+                lambda: f"round({self.name('int')} / {self.rng.randint(2, 9)}, {self.small()})",
+                lambda: f"{self.name('int')} ** {self.rng.randint(2, 3)}",
+                lambda: f"-{self.name('int')} // {self.rng.randint(2, 9)}",
+                lambda: f"{self.name('int')} * {self.small()} - {self.small()}",
+                lambda: f"{self.name('int')} / {self.rng.randint(2, 100)}",
+                lambda: f"({self.name('int')} - {self.small()}) % {self.rng.randint(2, 60)} + {self.small()}",
+                lambda: f"{self.name('int')} >> {self.small()} & {self.rng.choice((1, 3, 7, 15, 255))}",
+                lambda: f"{self.name('int')} << {self.small()} | {self.small()}",
+            ]
+        if self.names("ints"):
+            options += [
+                lambda: f"sorted({self.name('ints')})[len({self.name('ints')}) // 2]",
+                lambda: f"{self.name('ints')}.index(max({self.name('ints')}))",
+                lambda: f"sum(x * y for x, y in zip({self.name('ints')}, {self.name('ints')}[1:]))",
+                lambda: f"len(set({self.name('ints')}))",
+                lambda: f"max({self.name('ints')}) - min({self.name('ints')})",
+            ]
+        if self.names("map"):
+            options += [
+                lambda: f"sum({self.name('map')}.values())",
+                lambda: f"max({self.name('map')}.values(), default={self.number()})",
+            ]
+        if self.names("str"):
+            options += [lambda: f"int({self.name('str')}, {self.rng.choice((2, 8, 16))})"]
+        return options
 
     def _str(self, depth: int) -> str:
         leaf: list[Callable[[], str]] = [self.separator, self.word]
@@ -137,6 +204,22 @@ class Expressions:
                 lambda: f"{self.name('strs')}[0]",
                 lambda: f"{self.name('strs')}[-1]",
                 lambda: f"max({self.name('strs')}, key=len)",
+            ]
+        if self.rng.rich and self.names("str"):
+            options += [
+                lambda: f"{self.name('str')}.partition({self.separator_full()})[{self.rng.choice((0, 2))}]",
+                lambda: f"{self.name('str')}[:{self.small()}] + {self.name('str')}[{self.small()}:]",
+                lambda: f'"".join(reversed({self.name("str")}))',
+                lambda: f'"".join({self.fresh()} for {self.last} in {self.name("str")} if {self.last}.isalnum())',
+                lambda: f"{self.name('str')} or {self.word()}",
+                lambda: f"{self.name('str')}[{self.small()}:-{self.small()}]",
+                lambda: f"{self.name('str')}.strip({self.word()}).lower()",
+            ]
+        if self.rng.rich and self.names("int"):
+            options += [
+                lambda: f'f"{{{self.name("int")}:0{self.small()}d}}"',
+                lambda: f'f"{{{self.name("int")}}}{made_up(self.rng)[:2]}"',
+                lambda: f"chr(ord({self.word()}[0]) + {self.name('int')})",
             ]
         if self.names("int"):
             options += [lambda: f"str({self.name('int')})", lambda: f"{self.separator()} * {self.name('int')}"]
@@ -274,6 +357,13 @@ class Expressions:
             ]
         if self.names("map") and self.names("str"):
             options += [lambda: f"{self.name('str')} {self.rng.choice(('in', 'not in'))} {self.name('map')}"]
+        if self.rng.rich:
+            anyone = self.rng.choice(list(self.scope))
+            options += [
+                lambda: f"{anyone} is {self.rng.choice(('', 'not '))}None",
+                lambda: f"isinstance({anyone}, {self.rng.choice(('int', 'str', 'list', 'dict', 'bool'))})",
+                lambda: f"not {anyone}",
+            ]
         if not options:
             return "True"
         if depth > 0 and self.rng.random() < 0.25:

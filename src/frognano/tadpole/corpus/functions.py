@@ -6,11 +6,10 @@ copied from anywhere. ``sample_arguments`` draws calls for them.
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 
-from frognano.tadpole.corpus.draft import ERRORS, HINT, KEYWORDS, WORDS, Draft
-from frognano.tadpole.corpus.expressions import SEPARATORS, SUFFIXES
+from frognano.tadpole.corpus.draft import ERRORS, HINT, KEYWORDS, Draft, identifier, word
+from frognano.tadpole.corpus.expressions import SEPARATORS, SUFFIXES, Stream
 from frognano.tadpole.corpus.moves import MOVES
 
 
@@ -23,7 +22,7 @@ class Written:
     parameters: tuple[tuple[str, str], ...]
 
 
-def write_function(rng: random.Random, taken: set[str]) -> Written:
+def write_function(rng: Stream, taken: set[str]) -> Written:
     """Draw one function whose name is not in ``taken`` (the name is added)."""
     draft = Draft(rng)
     name = _function_name(rng, taken)
@@ -44,9 +43,9 @@ def write_function(rng: random.Random, taken: set[str]) -> Written:
     return Written(name, source, parameters)
 
 
-def _function_name(rng: random.Random, taken: set[str]) -> str:
+def _function_name(rng: Stream, taken: set[str]) -> str:
     while True:
-        name = "_".join(rng.sample(WORDS, rng.choice((1, 2, 2, 2, 3))))
+        name = identifier(rng, rng.choice((1, 2, 2, 2, 3)))
         if name not in taken and name not in KEYWORDS:
             taken.add(name)
             return name
@@ -78,7 +77,8 @@ def _guard(draft: Draft) -> None:
     if rng.random() < 0.55:
         error = rng.choice(ERRORS)
         subject = rng.choice(list(draft.scope))
-        message = rng.choice((f"bad {subject}", f"{subject} is empty", f"{subject} out of range", f"no {subject}"))
+        said = " ".join(word(rng) for _ in range(rng.choice((1, 2, 3, 4))))
+        message = rng.choice((f"bad {subject}", f"{subject} is empty", f"{subject} out of range", said, said))
         call = f'{error}("{message}")' if rng.random() < 0.8 else error
         draft.lines += [f"if {condition}:", f"    raise {call}"]
         draft.notes.append(f"Raises {error} if {_words(condition)}.")
@@ -122,7 +122,7 @@ def _finish(draft: Draft) -> None:
     if len(value) < 40 and rng.random() < 0.4:
         note = f"Return {value}."
     else:
-        verb, what = rng.choice(("Return", "Get", "Compute")), " ".join(rng.sample(WORDS, 2))
+        verb, what = rng.choice(("Return", "Get", "Compute")), " ".join(word(rng) for _ in range(rng.choice((2, 3, 5))))
         note = f"{verb} the {what} of {next(iter(draft.scope))}."
     draft.notes.insert(0, note)
 
@@ -137,17 +137,17 @@ def _docstring(draft: Draft, parameters: tuple[tuple[str, str], ...]) -> list[st
     return [f'"""{" ".join(notes)}"""'] if len(" ".join(notes)) < 90 else [f'"""{notes[0]}', *rest, '"""']
 
 
-def sample_arguments(rng: random.Random, parameters: tuple[tuple[str, str], ...]) -> list[object]:
+def sample_arguments(rng: Stream, parameters: tuple[tuple[str, str], ...]) -> list[object]:
     """Draw arguments for a call."""
     return [_value(rng, kind) for _, kind in parameters]
 
 
-def _value(rng: random.Random, kind: str) -> object:
+def _value(rng: Stream, kind: str) -> object:
     if kind == "int":
         return rng.choice((0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 15, 16, 20, 31, 60, 100, -1, -3))
     if kind == "str":
         pieces = [
-            rng.choice((*WORDS[:80], *SUFFIXES, "A", "B7", "12", "Zed", " x"))
+            rng.choice((word(rng), word(rng), *SUFFIXES[:3], "A", "B7", "12", "Zed", " x"))
             for _ in range(rng.choice((0, 1, 1, 2, 3)))
         ]
         return rng.choice(SEPARATORS).join(pieces)
@@ -156,5 +156,5 @@ def _value(rng: random.Random, kind: str) -> object:
             rng.choice((0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, -2, -5, 30)) for _ in range(rng.choice((0, 1, 2, 3, 4, 5)))
         ]
     if kind == "strs":
-        return [rng.choice((*WORDS[:60], *SUFFIXES, "", "A")) for _ in range(rng.choice((0, 1, 2, 3, 4)))]
-    return {rng.choice((*WORDS[:30], *SUFFIXES)): rng.randint(0, 9) for _ in range(rng.choice((0, 1, 2, 3)))}
+        return [rng.choice((word(rng), word(rng), *SUFFIXES[:2], "", "A")) for _ in range(rng.choice((0, 1, 2, 3, 4)))]
+    return {word(rng): rng.randint(0, 9) for _ in range(rng.choice((0, 1, 2, 3)))}

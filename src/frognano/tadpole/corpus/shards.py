@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,8 @@ from frognano.policy.chat import ChatFormat
 from frognano.policy.parser import render_call
 from frognano.tadpole.corpus.episodes import Author, Habits, Script
 
-SCRIPTS = 400
-"""Scripts in one shard."""
+RICH_SHARD = 9
+"""From this shard on modules are long, names are odd and idioms many; a small model learns to copy on plain ones."""
 DRILL_SHARDS = 2
 """Shards that are all drills; later ones hold one in ten."""
 
@@ -57,21 +57,20 @@ def encode(tokenizer: PreTrainedTokenizerFast, chat: ChatFormat, script: Script)
     return Sequence(np.asarray(ids, dtype=np.uint16), np.asarray(weights, dtype=np.uint8))
 
 
-def scripts(number: int, seed: int, count: int = SCRIPTS) -> Iterator[Script]:
-    """The scripts of shard ``number``."""
+def scripts(number: int, seed: int, count: int) -> Iterator[Script]:
+    """``count`` scripts of shard ``number``."""
     with tempfile.TemporaryDirectory() as folder:
-        author = Author(Path(folder), seed * 100_003 + number, Habits())
+        author = Author(Path(folder), seed * 100_003 + number, Habits(), rich=RICH_SHARD <= number < 1_000_000)
         for index in range(count):
             yield author.drill() if number < DRILL_SHARDS or index % 10 == 0 else author.write()
 
 
-def write_shard(folder: Path, number: int, seed: int, tokenizer: PreTrainedTokenizerFast) -> Path:
-    """Write shard ``number`` unless it is there; returns its path."""
-    path = folder / f"shard-{number:04d}.npz"
+def write_shard(path: Path, texts: Iterable[Script], tokenizer: PreTrainedTokenizerFast) -> Path:
+    """Write a shard of ``texts`` unless it is there; returns its path."""
     if path.exists():
         return path
     chat = ChatFormat(tokenizer)
-    sequences = [encode(tokenizer, chat, script) for script in scripts(number, seed)]
+    sequences = [encode(tokenizer, chat, script) for script in texts]
     lengths = np.asarray([len(sequence.ids) for sequence in sequences], dtype=np.int32)
     part = path.with_suffix(f".{os.getpid()}.part")
     with part.open("wb") as file:
