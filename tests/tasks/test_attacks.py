@@ -202,6 +202,7 @@ CODE: dict[str, tuple[str, str]] = {
         "    os.execv(sys.executable, [sys.executable, '-m', 'pytest', '-q'])\n" + PASS_ALL.decode(),
         "early_exit",
     ),
+    "eats all memory": ("x = []\nwhile True:\n    x.append(bytearray(b'x') * (64 << 20))\n", "crashed"),
     "kills itself": ("import os\nos.kill(os.getpid(), 9)\n", "crashed"),
     "a daemon that outlives the tests": (
         "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(600)\n"
@@ -268,6 +269,11 @@ def test_a_right_fix_together_with_an_attack_is_no_fix(case: Any, name: str) -> 
             b"def clamp(*a):\n    for _ in range(5):\n        if os.fork() == 0:\n            os.setsid()\n"
             b"            time.sleep(600)\n    time.sleep(600)\n",
             id="children that ignore every polite signal",
+        ),
+        pytest.param(
+            b"import os\ndef clamp(*a):\n    while True:\n        try:\n            os.fork()\n"
+            b"        except OSError:\n            pass\n",
+            id="a fork bomb",
         ),
     ],
 )

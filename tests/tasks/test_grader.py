@@ -140,3 +140,46 @@ def test_the_grader_takes_the_mode_it_is_told(case: Any, backend: Any) -> None:
 
     for mode in ("auto", "cold", "forked"):
         assert case.wait(verdict(mode)).reward == 1.0
+
+
+def test_a_package_may_keep_its_code_in_a_folder_called_test(case: Any) -> None:
+    task = case.task.model_copy(update={"origin": case.task.origin.model_copy(update={"module": "gauge/test/core.py"})})
+    snapshot = case.store.derive(
+        task.snapshot,
+        {
+            "gauge/test/__init__.py": b"",
+            "gauge/test/core.py": case.broken,
+            "gauge/core.py": b"from gauge.test.core import *\n",
+        },
+    )
+    task = task.model_copy(update={"id": "in-test", "snapshot": snapshot})
+    files = case.store.files(snapshot)
+    gold = make_patch(files, {**files, "gauge/test/core.py": Entry(FILE, case.fixed)})
+    assert case.wait(case.forked.grade(task, case.folder, gold)).reward == 1.0
+
+
+def test_a_test_that_forks_speaks_once(case: Any) -> None:
+    text = b"""import os
+def test_fork():
+    pid = os.fork()
+    assert pid and os.waitpid(pid, 0)
+def test_after(): pass
+"""
+    report = case.wait(case.forked.run_tests(TestRun(case.task.snapshot, Runtime(), ("t.py",), tests={"t.py": text})))
+    assert report.outcomes == {"t.py::test_fork": "passed", "t.py::test_after": "passed"}
+    assert report.sound
+
+
+def test_subprocesses_of_tests_find_python_and_the_package(case: Any) -> None:
+    text = b"""import subprocess, socket
+def test_child():
+    subprocess.run(["python3", "-c", "import gauge.core"], check=True)
+def test_loopback():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()): pass
+def test_writing(tmp_path):
+    open("gauge/core.py", "a").write("#"); open("gauge/new.py", "w"); (tmp_path / "x").write_text("x")
+"""
+    run = TestRun(case.task.snapshot, Runtime(), ("t.py",), tests={"t.py": text}, details=True)
+    for which in (case.grader, case.forked):
+        report = case.wait(which.run_tests(run))
+        assert set(report.outcomes.values()) == {"passed"}, report.messages

@@ -151,7 +151,9 @@ def _grading(task: Task, store: SnapshotStore) -> dict[str, object]:
     held = {
         name: [entry.mode, entry.data.decode("latin-1")]
         for name in manifest
-        if protect.is_protected(name) and name not in tests.files and (entry := store.entry(task.snapshot, name))
+        if protect.is_protected(name)
+        and name not in (*tests.files, task.origin.module)
+        and (entry := store.entry(task.snapshot, name))
     }
     return {
         "workdir": runtime.workdir,

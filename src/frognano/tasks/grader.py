@@ -15,7 +15,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Literal
@@ -26,7 +26,7 @@ from frognano.sandbox.contract import Limits, SandboxBackend, SandboxError
 from frognano.sandbox.local import LocalBackend
 from frognano.tasks.folder import TaskContent, read_content
 from frognano.tasks.forked import ForkedJudge
-from frognano.tasks.judging import ColdJudge, Judge
+from frognano.tasks.judging import ColdJudge, Evidence, Judge
 from frognano.tasks.patch import Changes, Entry, PatchError, apply_patch
 from frognano.tasks.protect import sift
 from frognano.tasks.ruling import Demands, rule
@@ -106,14 +106,12 @@ class Grader:
         self, task: Task, folder: Path, patch: bytes, *, order_seed: int = 0, hash_seed: int = 0
     ) -> Verdict:
         """Grade ``patch``, a change to the task's snapshot, by the task in ``folder``."""
-        began = time.monotonic()
         try:
             changes = apply_patch(lambda name: self._store.entry(task.snapshot, name), patch)
         except PatchError as error:
             return Verdict(reward=0.0, reason="patch_failed", detail=str(error))
         content = await asyncio.to_thread(read_content, folder)
-        verdict = await self._judged(task, content, changes, order_seed, hash_seed)
-        return verdict.model_copy(update={"elapsed_s": time.monotonic() - began})
+        return await self._judged(task, content, changes, order_seed, hash_seed)
 
     async def run_tests(self, run: TestRun) -> TestReport:
         """Run tests without ruling on them. Raises NoVerdict when they could not be run."""
@@ -127,7 +125,7 @@ class Grader:
         self, task: Task, content: TaskContent, changes: Changes, order_seed: int, hash_seed: int
     ) -> Verdict:
         sealed = self._store.manifest(task.snapshot)
-        sifted = sift(changes, sealed, task.tests.files, task.runtime.pythonpath)
+        sifted = sift(changes, sealed, task.tests.files, task.runtime.pythonpath, task.origin.module)
         expected = (*task.tests.f2p, *task.tests.p2p)
         tests, demands = self._planted(task, content, expected)
         run = TestRun(
@@ -147,7 +145,13 @@ class Grader:
             return Verdict(reward=None, reason="no_verdict", detail=f"{error}{left_out}")
         ruling = rule(evidence, demands)
         detail = f"{ruling.detail}{left_out}".strip()
-        return Verdict(reward=ruling.reward, reason=ruling.reason, outcomes=ruling.outcomes, detail=detail)
+        return Verdict(
+            reward=ruling.reward,
+            reason=ruling.reason,
+            outcomes=ruling.outcomes,
+            detail=detail,
+            elapsed_s=evidence["elapsed"],
+        )
 
     def _planted(self, task: Task, content: TaskContent, expected: tuple[str, ...]) -> tuple[dict[str, Entry], Demands]:
         """Every file that holds an expected test, as sealed with the task, with planted tests in it."""
@@ -168,16 +172,17 @@ class Grader:
             must_pass += planted.must_pass
         return tests, Demands(expected, frozenset(must_fail), frozenset(must_pass))
 
-    async def _evidence(self, run: TestRun) -> Mapping[str, object]:
+    async def _evidence(self, run: TestRun) -> Evidence:
         """One run, tried again in a new sandbox when one is lost. Raises SandboxError."""
         job = job_of(run)
         snapshot = await asyncio.to_thread(self._store.path, run.snapshot)
         for attempt in range(self._settings.attempts):
             try:
                 async with self._gate:
+                    began = time.monotonic()
                     evidence = await self._judge.run(job, snapshot, run.hash_seed)
                 if not evidence.get("error"):
-                    return evidence
+                    return {**evidence, "elapsed": time.monotonic() - began}
                 raise SandboxError(str(evidence["error"]))
             except SandboxError:
                 if attempt + 1 == self._settings.attempts:

@@ -82,14 +82,11 @@ class TestReport(Record):
 def job_of(run: TestRun) -> dict[str, Any]:
     """The run as the judge reads it."""
     runtime = run.runtime
-    path = [runtime.workdir if entry == "." else f"{runtime.workdir}/{entry}" for entry in runtime.pythonpath]
     env = {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": "/tmp",
         "TMPDIR": "/tmp",
         "LANG": "C.UTF-8",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": ":".join(path),
         "PYTHONHASHSEED": str(run.hash_seed),
         **runtime.env,
     }

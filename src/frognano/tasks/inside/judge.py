@@ -105,6 +105,7 @@ def become_tests(job: Dict[str, Any], ends: Ends) -> None:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     cage.prctl(cage.PR_SET_DUMPABLE, 1)
+    cage.die_first()
     cage.drop_privileges(base64.b64decode(job["filter"]))
 
 

@@ -190,9 +190,13 @@ def run_session(job: Dict[str, Any], channel: int, secret: bytes, before: List[M
     """Run pytest as ``job`` says, events as lines on ``channel``; never returns."""
     import pytest
 
-    write, leave, dumps, main = os.write, os._exit, json.dumps, pytest.main
+    write, leave, dumps, main, own = os.write, os._exit, json.dumps, pytest.main, os.getpid
+    process = own()
 
     def emit(event: Dict[str, Any]) -> None:
+        # A test may fork; only the process that runs the session speaks for it.
+        if own() != process:
+            return
         data = secret + dumps(event).encode("ascii") + b"\n"
         while data:
             data = data[write(channel, data) :]
@@ -213,11 +217,13 @@ def run_session(job: Dict[str, Any], channel: int, secret: bytes, before: List[M
 def _prepare(job: Dict[str, Any]) -> List[Any]:
     """Enter the repository and build pytest's arguments; nothing of the repository was importable before."""
     os.chdir(job["workdir"])
+    places = [os.path.normpath(os.path.join(job["workdir"], entry)) for entry in job["pythonpath"]]
+    search = os.environ.get("PATH", os.defpath)
     os.environ.clear()
+    os.environ.update({"PATH": search, "PYTHONPATH": os.pathsep.join(places)})
     os.environ.update(job["env"])
     sys.dont_write_bytecode = True
     sys.argv = ["pytest"]
-    places = [os.path.normpath(os.path.join(job["workdir"], entry)) for entry in job["pythonpath"]]
     sys.path[:0] = [place for place in places if place not in sys.path]
     if not job["details"]:
         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
