@@ -183,12 +183,6 @@ def test_a_template_that_does_not_close_a_turn_is_refused(tokenizer_of: Tokenize
         ChatFormat(tokenizer)
 
 
-def test_the_reply_text_leaves_out_the_id_that_ended_it(form: Callable[..., ChatFormat]) -> None:
-    chat = form("plain")
-    ids = chat.encode("hello")
-    assert chat.reply_text([*ids, chat.end_of_turn]) == "hello" == chat.reply_text(ids)
-
-
 def test_a_template_that_keeps_white_space_gets_it(tokenizer_of: Tokenizers) -> None:
     tokenizer = copy.deepcopy(tokenizer_of("plain"))
     tokenizer.chat_template = tokenizer.chat_template.replace("message.content | trim", "message.content")

@@ -89,10 +89,6 @@ class ChatFormat:
         text = self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return str(text)
 
-    def reply_text(self, ids: Sequence[int]) -> str:
-        """Text of a sampled reply without the id that ended it."""
-        return self.decode(ids[:-1] if ids and ids[-1] in self.stop_ids else ids)
-
     # Rendering
 
     def _render(self, messages: list[dict[str, Any]], **options: Any) -> str:

@@ -39,6 +39,9 @@ class TorchEngine:
         model.eval().requires_grad_(False)
         limit = int(getattr(model.config, "max_position_embeddings", 0) or 2**31)
         self.max_context = min(self.settings.max_context or limit, limit)
+        ends = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+        self.stop_ids = frozenset([ends] if isinstance(ends, int) else ends or ())
+        """Ids that end a turn by the model's own generation settings."""
         with torch.inference_mode():
             self._batch = Batch(model, self.settings, version)
         self._wake = threading.Condition()

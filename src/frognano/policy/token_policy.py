@@ -9,17 +9,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from frognano.config.engine import EngineSettings
 from frognano.policy.chat import ChatFormat
+from frognano.policy.checkpoint import load_model
 from frognano.policy.contract import PolicyError, Sampling
 from frognano.policy.engine import TorchEngine
 from frognano.policy.generation import EngineStats, Generation
 from frognano.policy.messages import assistant_message, tool_messages
 from frognano.policy.parser import parse_reply
 from frognano.records import Observation, Reply, TokenRow, Usage, VersionSpan
+
+
+def checkpoint_policy(name: str | Path, settings: EngineSettings | None = None) -> TokenPolicy:
+    """A policy on the model of a checkpoint folder (``tadpole``: the bundled one). Raises CheckpointFolderError."""
+    loaded = load_model(name)
+    return TokenPolicy(TorchEngine(loaded.model, settings), ChatFormat(loaded.tokenizer), loaded.folder.name)
 
 
 class TokenPolicy:
@@ -96,7 +105,8 @@ class TokenSession:
             raise PolicyError("the last reply was not answered")
         before = len(self._ids)
         limit = min(max_tokens, self._sampling.max_tokens)
-        answer = self._engine.submit(self._conversation, self._new, limit, self._chat.stop_ids)
+        stop_ids = self._chat.stop_ids | self._engine.stop_ids
+        answer = self._engine.submit(self._conversation, self._new, limit, stop_ids)
         self._new = []
         generation = await self._wait(answer, timeout_s)
         self._record(generation)
@@ -104,7 +114,7 @@ class TokenSession:
             raise TimeoutError(f"no whole reply within {timeout_s:g} s")
         cut = generation.finish == "length"
         parsed = parse_reply(
-            self._chat.reply_text(generation.ids),
+            self._chat.decode(generation.ids[:-1] if generation.finish == "stop" else generation.ids),
             self._tools,
             thinking=self._chat.thinking,
             cut=cut,
