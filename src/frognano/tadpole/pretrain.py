@@ -23,7 +23,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from frognano.config.base import ConfigError
 from frognano.tadpole.corpus.bugs import limit_memory
-from frognano.tadpole.corpus.shards import Sequence, read_shard, reply_text, scripts, write_shard
+from frognano.tadpole.corpus.shards import VOCABULARY_SHARD, Sequence, read_shard, reply_text, scripts, write_shard
 from frognano.tadpole.model import build_model
 from frognano.tadpole.muon import Muon
 from frognano.tadpole.tokenizer import train_tokenizer
@@ -35,7 +35,8 @@ class PretrainPlan:
 
     seed: int = 7
     vocabulary: int = 1280
-    shards: int = 18
+    cycles: tuple[int, ...] = (18, 5)
+    """Shards of each cycle; the learning rates fall to nothing at its end and begin the next one lower."""
     scripts: int = 400
     """Scripts in one shard."""
     vocabulary_scripts: int = 1200
@@ -48,6 +49,19 @@ class PretrainPlan:
     """Loss weight of tokens that the model reads but does not write."""
     context_stride: int = 2
     """Of those tokens one in so many counts."""
+
+    @property
+    def total(self) -> int:
+        """Shards in all."""
+        return sum(self.cycles)
+
+    def rate(self, at: float) -> float:
+        """Factor of the learning rates after ``at`` shards: flat, then linear to 2 % over a cycle's last 40 %."""
+        for number, length in enumerate(self.cycles):
+            if at < length or number == len(self.cycles) - 1:
+                return float(0.6**number * min(1.0, max(0.02, (1 - at / length) / 0.4)))
+            at -= length
+        return 0.0
 
 
 Report = Callable[[str], None]
@@ -66,8 +80,8 @@ def pretrain(folder: Path, plan: PretrainPlan, report: Report, ahead: int = 1) -
         trainer = _Trainer(_load_tokenizer(folder), plan)
         trainer.load(folder / "state.pt")
         pending: dict[int, Future[Path]] = {}
-        for number in range(trainer.shard, plan.shards):
-            for future in range(number, min(number + 2 + ahead, plan.shards)):
+        for number in range(trainer.shard, plan.total):
+            for future in range(number, min(number + 2 + ahead, plan.total)):
                 if future not in pending:
                     pending[future] = workers.submit(_shard_job, folder, future, plan)
             started = time.monotonic()
@@ -79,9 +93,9 @@ def pretrain(folder: Path, plan: PretrainPlan, report: Report, ahead: int = 1) -
             line["tokens_per_s"] = round(tokens / seconds)
             with (folder / "log.jsonl").open("a", encoding="utf-8") as log:
                 log.write(json.dumps(line) + "\n")
-            left = (plan.shards - number - 1) * seconds / 60
+            left = (plan.total - number - 1) * seconds / 60
             speed = f"{line['tokens_per_s']} tokens/s  {left:.0f} min left"
-            report(f"shard {number + 1}/{plan.shards}  loss {loss:.3f}  {speed}")
+            report(f"shard {number + 1}/{plan.total}  loss {loss:.3f}  {speed}")
     return trainer.export(folder / "checkpoint")
 
 
@@ -89,8 +103,8 @@ def _same_plan(folder: Path, plan: PretrainPlan) -> None:
     path = folder / "plan.json"
     if not path.exists():
         path.write_text(json.dumps(asdict(plan), indent=2), encoding="utf-8")
-    before = json.loads(path.read_text(encoding="utf-8"))
-    differing = [key for key, value in asdict(plan).items() if before.get(key) != value]
+    before, now = json.loads(path.read_text(encoding="utf-8")), json.loads(json.dumps(asdict(plan)))
+    differing = [key for key, value in now.items() if before.get(key) != value]
     if differing:
         raise ConfigError(
             f"{folder} holds a pretraining with other settings: {', '.join(differing)}; use another folder"
@@ -105,7 +119,7 @@ def _vocabulary_job(folder: Path, plan: PretrainPlan) -> None:
 
 
 def _texts(plan: PretrainPlan) -> Iterator[str]:
-    for script in scripts(1_000_000, plan.seed, plan.vocabulary_scripts):
+    for script in scripts(VOCABULARY_SHARD, plan.seed, plan.vocabulary_scripts):
         yield script.user
         for number, turn in enumerate(script.turns):
             yield reply_text(script, number)
@@ -145,14 +159,13 @@ class _Trainer:
         batches = _batches(sequences, self.plan.batch_tokens, rng)
         total, written, tokens = 0.0, 0.0, 0
         for position, batch in enumerate(batches):
-            progress = (self.shard + position / len(batches)) / self.plan.shards
-            loss, count = self._update(batch, progress)
+            loss, count = self._update(batch, self.plan.rate(self.shard + position / len(batches)))
             total, written = total + loss * count, written + count
             tokens += sum(len(sequence.ids) for sequence in batch)
         self.tokens += tokens
         return total / max(written, 1), tokens
 
-    def _update(self, batch: list[Sequence], progress: float) -> tuple[float, float]:
+    def _update(self, batch: list[Sequence], rate: float) -> tuple[float, float]:
         width = max(len(sequence.ids) for sequence in batch)
         ids = torch.zeros(len(batch), width, dtype=torch.long)
         weights = torch.zeros(len(batch), width)
@@ -171,10 +184,10 @@ class _Trainer:
         written = weights == 1
         (losses * weights).sum().div(weights.sum()).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        scale = min(1.0, (self.step + 1) / self.plan.warmup) * min(1.0, max(0.02, (1 - progress) / 0.4))
-        for optimizer, rate in zip(self.optimizers, (self.plan.muon_rate, self.plan.learning_rate), strict=True):
+        scale = min(1.0, (self.step + 1) / self.plan.warmup) * rate
+        for optimizer, peak in zip(self.optimizers, (self.plan.muon_rate, self.plan.learning_rate), strict=True):
             for group in optimizer.param_groups:
-                group["lr"] = rate * scale
+                group["lr"] = peak * scale
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         self.step += 1

@@ -7,6 +7,7 @@ the result depends on nothing but the seed.
 from __future__ import annotations
 
 import resource
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,12 +22,22 @@ from frognano.taskpilot.state import Example, Facts
 
 _STEPS = 3000
 _LONGEST = 60
+_SECONDS = 3.0
+"""A call takes a hundredth of a second or for ever; the latter is left out."""
 _PLAIN, _RICH = (2, 3, 3, 4), (2, 3, 4, 6, 8, 11, 14)
 """Functions in one module."""
 
 
 class _TooLong(BaseException):
     """The step budget is spent."""
+
+
+class _Stuck(BaseException):
+    """One single operation does not end, such as a power of huge numbers."""
+
+
+def _stuck(*_: object) -> None:
+    raise _Stuck
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,7 @@ def plant(rng: Stream) -> Planted:
     while True:
         path = f"{rng.choice(('', '', '', 'src/'))}{word(rng)}/{identifier(rng, rng.choice((1, 1, 2)))}.py"
         taken: set[str] = set()
+        rng.helpers.clear()
         functions = [write_function(rng, taken) for _ in range(rng.choice(_RICH if rng.rich else _PLAIN))]
         clean = _module_text(rng, functions)
         target = rng.choice(functions)
@@ -122,7 +134,7 @@ def _load(source: str, name: str) -> Callable[..., Any]:
 
 
 def _outcome(function: Callable[..., Any], arguments: list[object]) -> str:
-    """``repr`` of the result, ``raises NAME``, ``does not end``, or nothing where memory ran out."""
+    """``repr`` of the result, ``raises NAME``, ``does not end``, or nothing where memory or time ran out."""
     steps = 0
 
     def count(frame: FrameType, event: str, _: object) -> Any:
@@ -133,16 +145,19 @@ def _outcome(function: Callable[..., Any], arguments: list[object]) -> str:
         return count
 
     before = sys.gettrace()
+    signal.signal(signal.SIGALRM, _stuck)
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
     sys.settrace(count)
     try:
         return repr(function(*[_copy(value) for value in arguments]))
     except _TooLong:
         return "does not end"
-    except MemoryError:
+    except (MemoryError, _Stuck):
         return ""
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, NameError) as error:
         return f"raises {type(error).__name__}"
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         sys.settrace(before)
 
 

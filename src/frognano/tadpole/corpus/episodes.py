@@ -53,9 +53,9 @@ class Script:
 class Author:
     """Writes scripts in a scratch folder, deterministically from one seed."""
 
-    def __init__(self, folder: Path, seed: int, habits: Habits, rich: bool = True) -> None:
+    def __init__(self, folder: Path, seed: int, habits: Habits, level: int = 2) -> None:
         self.folder = folder
-        self.rng = Stream(f"tadpole:{seed}", rich)
+        self.rng = Stream(f"tadpole:{seed}", level)
         self.habits = habits
         self.profile = load_profile("leaf")
 

@@ -11,22 +11,7 @@ from collections.abc import Callable
 
 TYPES = ("int", "str", "ints", "strs", "map")
 SEPARATORS = ("", " ", ",", ", ", ";", "-", "_", ".", ":", "=", "/", "|", "+", "#")
-_ONSETS = tuple("bcdfghjklmnprstvwz") + (
-    "",
-    "ch",
-    "sh",
-    "th",
-    "st",
-    "tr",
-    "pl",
-    "gr",
-    "br",
-    "qu",
-    "cl",
-    "fr",
-    "sp",
-    "str",
-)
+_ONSETS = (*"bcdfghjklmnprstvwz", "", "ch", "sh", "th", "st", "tr", "pl", "gr", "br", "qu", "cl", "fr", "sp", "str")
 _VOWELS = ("a", "e", "i", "o", "u", "a", "e", "i", "o", "ea", "ou", "ai", "ee", "oo", "y")
 _CODAS = ("", "", "", "n", "r", "l", "s", "t", "d", "m", "ng", "nd", "st", "ck", "x", "p", "rt", "nk", "ss", "b", "g")
 _LETTERS = "eeeeaaaiiiooouuttnnsshhrrddllccmmwwffggyyppbbvvkkxjqz"
@@ -34,11 +19,17 @@ SUFFIXES = ("py", "txt", "x", "ab", "end", "s", "ed", "re", "un", "id", "no", "t
 
 
 class Stream(random.Random):
-    """A random stream that also says how rich the text drawn from it is: the curriculum begins plain."""
+    """A random stream that also says how rich the text drawn from it is: the curriculum begins plain.
 
-    def __init__(self, seed: str, rich: bool = False) -> None:
+    ``level`` 0: short modules, easy names; 1: long modules, odd names, more idioms; 2: prose in the documentation,
+    longer functions that call each other.
+    """
+
+    def __init__(self, seed: str, level: int = 0) -> None:
         super().__init__(seed)
-        self.rich = rich
+        self.rich, self.long = level >= 1, level >= 2
+        self.helpers: list[tuple[str, tuple[str, ...]]] = []
+        """Functions written so far in this module: name and parameter types."""
 
 
 def made_up(rng: Stream) -> str:
@@ -205,6 +196,8 @@ class Expressions:
                 lambda: f"{self.name('strs')}[-1]",
                 lambda: f"max({self.name('strs')}, key=len)",
             ]
+        if self.rng.long and self.rng.helpers and self.rng.random() < 0.2:
+            return self.helper()
         if self.rng.rich and self.names("str"):
             options += [
                 lambda: f"{self.name('str')}.partition({self.separator_full()})[{self.rng.choice((0, 2))}]",
@@ -299,6 +292,11 @@ class Expressions:
             return f"{{{self.fresh()}: len({self.last}) for {self.last} in {self.name('strs')}}}"
         return "{}"
 
+    def helper(self) -> str:
+        """A call of a function written before."""
+        name, kinds = self.rng.choice(self.rng.helpers)
+        return f"{name}({', '.join(self.draw(kind, self.rng.choice((0, 0, 1))) for kind in kinds)})"
+
     last = "x"
 
     def fresh(self) -> str:
@@ -357,6 +355,8 @@ class Expressions:
             ]
         if self.names("map") and self.names("str"):
             options += [lambda: f"{self.name('str')} {self.rng.choice(('in', 'not in'))} {self.name('map')}"]
+        if self.rng.long and self.rng.helpers and self.rng.random() < 0.2:
+            return self.rng.choice(("", "not ")) + self.helper()
         if self.rng.rich:
             anyone = self.rng.choice(list(self.scope))
             options += [

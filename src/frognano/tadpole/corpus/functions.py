@@ -6,6 +6,7 @@ copied from anywhere. ``sample_arguments`` draws calls for them.
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 from frognano.tadpole.corpus.draft import ERRORS, HINT, KEYWORDS, Draft, identifier, word
@@ -22,6 +23,12 @@ class Written:
     parameters: tuple[tuple[str, str], ...]
 
 
+_SMALL_WORDS = (
+    *("the", "a", "of", "in", "is", "and", "to", "if", "or", "not", "as", "each"),
+    *("no", "than", "both", "all", "at", "by", "from", "for", "with", "it", "are", "without"),
+)
+
+
 def write_function(rng: Stream, taken: set[str]) -> Written:
     """Draw one function whose name is not in ``taken`` (the name is added)."""
     draft = Draft(rng)
@@ -35,11 +42,12 @@ def write_function(rng: Stream, taken: set[str]) -> Written:
     signature = _signature(draft, name, parameters)
     for _ in range(rng.choice((0, 0, 1, 1, 2))):
         _guard(draft)
-    for _ in range(rng.choice((0, 1, 1, 2))):
+    for _ in range(rng.choice((1, 2, 2, 3) if rng.long else (0, 1, 1, 2))):
         rng.choice(MOVES)(draft)
     _finish(draft)
     doc = _docstring(draft, parameters)
     source = "\n".join([signature, *(f"    {line}" for line in [*doc, *draft.lines])]) + "\n"
+    rng.helpers.append((name, tuple(kind for _, kind in parameters)))
     return Written(name, source, parameters)
 
 
@@ -129,12 +137,24 @@ def _finish(draft: Draft) -> None:
 
 def _docstring(draft: Draft, parameters: tuple[tuple[str, str], ...]) -> list[str]:
     notes = draft.notes
+    if draft.rng.long and draft.rng.random() < 0.8:
+        return _prose(draft)
     rest = notes[1:]
     if draft.rng.random() < 0.15 or not rest:
         return [f'"""{notes[0]}"""']
     if draft.rng.random() < 0.5:
         return [f'"""{notes[0]}', "", *rest, '"""']
     return [f'"""{" ".join(notes)}"""'] if len(" ".join(notes)) < 90 else [f'"""{notes[0]}', *rest, '"""']
+
+
+def _prose(draft: Draft) -> list[str]:
+    rng = draft.rng
+    said = draft.notes[1:]
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        words = [rng.choice((*_SMALL_WORDS, word(rng), word(rng), *draft.scope)) for _ in range(rng.randint(5, 14))]
+        said.insert(rng.randint(0, len(said)), " ".join(words).capitalize() + ".")
+    lines = textwrap.wrap(" ".join(said), rng.choice((64, 70, 76)))
+    return [f'"""{draft.notes[0]}', "", *lines, '"""'] if lines else [f'"""{draft.notes[0]}"""']
 
 
 def sample_arguments(rng: Stream, parameters: tuple[tuple[str, str], ...]) -> list[object]:

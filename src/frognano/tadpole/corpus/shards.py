@@ -20,8 +20,10 @@ from frognano.policy.chat import ChatFormat
 from frognano.policy.parser import render_call
 from frognano.tadpole.corpus.episodes import Author, Habits, Script
 
-RICH_SHARD = 9
-"""From this shard on modules are long, names are odd and idioms many; a small model learns to copy on plain ones."""
+LEVEL_SHARDS = (9, 14)
+"""The shards from which on the text is richer; a small model learns to copy on plain text."""
+VOCABULARY_SHARD = 1_000_000
+"""Number of the scripts that the vocabulary is learned from."""
 DRILL_SHARDS = 2
 """Shards that are all drills; later ones hold one in ten."""
 
@@ -57,10 +59,14 @@ def encode(tokenizer: PreTrainedTokenizerFast, chat: ChatFormat, script: Script)
     return Sequence(np.asarray(ids, dtype=np.uint16), np.asarray(weights, dtype=np.uint8))
 
 
+def _level(number: int) -> int:
+    return sum(number >= first for first in LEVEL_SHARDS) if number < VOCABULARY_SHARD else 0
+
+
 def scripts(number: int, seed: int, count: int) -> Iterator[Script]:
     """``count`` scripts of shard ``number``."""
     with tempfile.TemporaryDirectory() as folder:
-        author = Author(Path(folder), seed * 100_003 + number, Habits(), rich=RICH_SHARD <= number < 1_000_000)
+        author = Author(Path(folder), seed * 100_003 + number, Habits(), level=_level(number))
         for index in range(count):
             yield author.drill() if number < DRILL_SHARDS or index % 10 == 0 else author.write()
 
