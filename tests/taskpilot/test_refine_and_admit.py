@@ -19,8 +19,9 @@ from frognano.taskpilot.journal import FileJournal
 from frognano.taskpilot.refine import calibrate_and_refine, easier, harder
 from frognano.taskpilot.requirements import Requirement
 from frognano.taskpilot.state import Example, Facts
+from frognano.tasks.diff import make_patch
 from frognano.tasks.folder import TaskContent, read_content, read_task, write_task
-from frognano.tasks.patch import Entry, make_patch
+from frognano.tasks.patch import Entry
 from frognano.tasks.snapshot import SnapshotStore
 
 CLEAN, BROKEN = b"def f(x):\n    return x + 1\n", b"def f(x):\n    return x - 1\n"

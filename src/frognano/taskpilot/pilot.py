@@ -7,6 +7,7 @@ not repeated. Calibration and refinement come after, in ``refine``: they need a 
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from pathlib import Path
 
@@ -69,8 +70,9 @@ async def synthesise(
             modules = Modules(repository, coverage)
             splits = partition(modules.parsed, repository.pythonpath, settings.shares(), settings.seed)
             ground = Ground(repository, store, base, runtime, baseline, modules)
-            waiting = propose(ground, splits, settings, funnel)
-        shop = Workshop(grader, ground, Builder(ground), settings, journal, pool_dir, funnel, quota, timer)
+            waiting = await asyncio.to_thread(propose, ground, splits, settings, funnel)
+            builder = await asyncio.to_thread(Builder, ground)
+        shop = Workshop(grader, ground, builder, settings, journal, pool_dir, funnel, quota, timer)
         screened_so_far: Counter[str] = Counter()
         while wave := quota.next_wave(waiting, screened_so_far):
             with timer.phase("screen"):
@@ -81,4 +83,6 @@ async def synthesise(
             with timer.phase("validate"):
                 await shop.validate(built, screened)
     shop.list_tasks()
-    return shop.report()
+    report = shop.report()
+    report.save(pool_dir)
+    return report

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import mean, median
 
 from frognano.records import Record, Task
 from frognano.taskpilot.complete import Completeness
 from frognano.taskpilot.draft import Draft
 from frognano.taskpilot.funnel import Stage, funnel_text
+
+REPORT = "synthesis.json"
 
 
 class SynthesisReport(Record):
@@ -45,6 +48,10 @@ class SynthesisReport(Record):
     def count(self) -> int:
         """All validated tasks."""
         return sum(map(len, self.tasks.values()))
+
+    def save(self, folder: Path) -> None:
+        """Write the report into the pool as ``synthesis.json``."""
+        (folder / REPORT).write_text(self.model_dump_json(indent=1) + "\n")
 
     def text(self) -> str:
         """The report for people."""

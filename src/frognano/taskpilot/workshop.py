@@ -230,6 +230,7 @@ class Workshop:
         for name in sorted(made.task.id for made in self.accepted.values()):
             if name not in there:
                 pool.adopt(name)
+        shutil.rmtree(self.pool / CHECKING, ignore_errors=True)
 
     def report(self) -> SynthesisReport:
         """What was made."""
