@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from frognano.taskpilot.state import LEVELS, Example, Facts, statement
@@ -26,7 +28,7 @@ def test_the_texts_are_frozen() -> None:
 
 def test_each_level_extends_the_one_before() -> None:
     texts = [statement(FACTS, level, seed=3).rstrip() for level in LEVELS]
-    for shorter, longer in zip(texts, texts[1:], strict=False):
+    for shorter, longer in itertools.pairwise(texts):
         assert longer.startswith(shorter)
         assert len(longer) > len(shorter)
 

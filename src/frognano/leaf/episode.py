@@ -13,10 +13,10 @@ import time
 from collections.abc import Sequence
 
 from frognano.config.leaf import LeafSettings
+from frognano.leaf.policy import ContextOverflow, Policy, PolicyError, Sampling, Session
 from frognano.leaf.profile import Profile, load_profile
 from frognano.leaf.steplog import LogEnd, LogStart, StepLog
 from frognano.leaf.tools import run_tool
-from frognano.policy.contract import ContextOverflow, Policy, PolicyError, Sampling, Session
 from frognano.records import NO_VERDICT, ExitReason, Observation, Record, Reply, Step, ToolCall, Trajectory
 from frognano.sandbox.contract import Sandbox, SandboxError
 

@@ -11,7 +11,7 @@ import unicodedata
 from pathlib import Path
 
 from frognano.leaf.steplog import LoggedEpisode, read_step_log
-from frognano.records import ToolCall
+from frognano.records import Step, ToolCall
 
 _KEPT = frozenset("\n\t")
 _SPELLED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -41,17 +41,7 @@ def episode_text(episode: LoggedEpisode, verdict: str = "", most_lines: int = MO
         f"task {plain(start.task_id)}  policy {plain(start.policy)}",
         _block("statement", start.statement, most_lines),
     ]
-    for step in episode.steps:
-        parts.append(f"--- turn {step.step} ---")
-        if step.reply.reasoning:
-            parts.append(_block("thinks", step.reply.reasoning, most_lines))
-        if step.reply.content:
-            parts.append(_block("says", step.reply.content, most_lines))
-        answers = {answer.call_id: answer for answer in step.observations}
-        for call in step.reply.calls:
-            parts.append(_block(f"calls {plain(call.name)}", _arguments(call), most_lines))
-            if call.id in answers:
-                parts.append(_block("is answered", answers[call.id].text, most_lines))
+    parts += [turn_text(step, most_lines) for step in episode.steps]
     if end is None:
         parts.append("the log ends here: the episode was not finished")
     else:
@@ -59,6 +49,21 @@ def episode_text(episode: LoggedEpisode, verdict: str = "", most_lines: int = MO
         parts.append(_block("patch", end.patch or "(none)", 4 * most_lines))
     if episode.notice:
         parts.append(plain(episode.notice))
+    return "\n".join(parts)
+
+
+def turn_text(step: Step, most_lines: int = MOST_LINES) -> str:
+    """One turn: what the model said, its calls and their answers."""
+    reply, parts = step.reply, [f"--- turn {step.step} ---"]
+    if reply.reasoning:
+        parts.append(_block("thinks", reply.reasoning, most_lines))
+    if reply.content:
+        parts.append(_block("says", reply.content, most_lines))
+    answers = {answer.call_id: answer for answer in step.observations}
+    for call in reply.calls:
+        parts.append(_block(f"calls {plain(call.name)}", _arguments(call), most_lines))
+        if call.id in answers:
+            parts.append(_block("is answered", answers[call.id].text, most_lines))
     return "\n".join(parts)
 
 

@@ -357,15 +357,7 @@ def _delta(name: str, source: bytes, delta: bytes) -> bytes:
             op = delta[at]
             at += 1
             if op & 0x80:
-                offset = length = 0
-                for bit in range(7):
-                    if op >> bit & 1:
-                        offset, length = (
-                            (offset | delta[at] << 8 * bit, length)
-                            if bit < 4
-                            else (offset, length | delta[at] << 8 * (bit - 4))
-                        )
-                        at += 1
+                offset, length, at = _copy(delta, at, op)
                 out += source[offset : offset + (length or 0x10000)]
             else:
                 out += delta[at : at + op]
@@ -375,6 +367,20 @@ def _delta(name: str, source: bytes, delta: bytes) -> bytes:
     if size != len(source) or wanted != len(out):
         raise PatchError(f"{name}: the binary delta does not fit")
     return bytes(out)
+
+
+def _copy(delta: bytes, at: int, op: int) -> tuple[int, int, int]:
+    """Offset and length of a copy operation, and where the next one begins."""
+    offset = length = 0
+    for bit in range(7):
+        if not op >> bit & 1:
+            continue
+        if bit < 4:
+            offset |= delta[at] << 8 * bit
+        else:
+            length |= delta[at] << 8 * (bit - 4)
+        at += 1
+    return offset, length, at
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

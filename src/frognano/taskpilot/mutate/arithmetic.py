@@ -45,13 +45,15 @@ def constant(function: Function) -> Iterator[Change]:
     """An integer off by one, in an expression or a comparison."""
     module = function.module
     for node in function.body():
-        if isinstance(node, ast.BinOp | ast.Compare | ast.Assign | ast.AugAssign):
-            for child in _operands(node):
-                if isinstance(child, ast.Constant) and type(child.value) is int and module.text(child).isdigit():
-                    start, end = module.span(child)
-                    for value in (child.value + 1, child.value - 1):
-                        if value >= 0:
-                            yield Change(start, end, str(value), f"{child.value} to {value}")
+        if not isinstance(node, ast.BinOp | ast.Compare | ast.Assign | ast.AugAssign):
+            continue
+        for child in _operands(node):
+            if not (isinstance(child, ast.Constant) and type(child.value) is int and module.text(child).isdigit()):
+                continue
+            start, end = module.span(child)
+            for value in (child.value + 1, child.value - 1):
+                if value >= 0:
+                    yield Change(start, end, str(value), f"{child.value} to {value}")
 
 
 def _operands(node: ast.BinOp | ast.Compare | ast.Assign | ast.AugAssign) -> list[ast.expr]:
