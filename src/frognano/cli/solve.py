@@ -70,7 +70,7 @@ def solve(
     max_turns: Annotated[int, _setting("max_turns")] = _DEFAULTS.max_turns,
     max_context_tokens: Annotated[int, _setting("max_context_tokens")] = _DEFAULTS.max_context_tokens,
     max_tokens_per_turn: Annotated[int, _setting("max_tokens_per_turn")] = _DEFAULTS.max_tokens_per_turn,
-    max_time_s: Annotated[float, _setting("max_time_s")] = _DEFAULTS.max_time_s,
+    max_time_s: Annotated[float | None, _setting("max_time_s")] = _DEFAULTS.max_time_s,
     bash_timeout_s: Annotated[float, _setting("bash_timeout_s")] = _DEFAULTS.bash_timeout_s,
     temperature: Annotated[float, _setting("temperature")] = _DEFAULTS.temperature,
     top_p: Annotated[float, _setting("top_p")] = _DEFAULTS.top_p,
