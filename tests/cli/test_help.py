@@ -46,6 +46,6 @@ def test_help_of_each_command_does_not_import_an_engine(command: str) -> None:
 
 
 def test_an_unknown_command_is_told_the_nearest() -> None:
-    done = subprocess.run([sys.executable, "-c", _PROBE, "setings"], capture_output=True, text=True, check=True)
-    assert "there is no command 'setings': did you mean 'settings'?" in done.stderr
+    done = subprocess.run([sys.executable, "-c", _PROBE, "slove"], capture_output=True, text=True, check=True)
+    assert "there is no command 'slove': did you mean 'solve'?" in done.stderr
     assert "Traceback" not in done.stderr

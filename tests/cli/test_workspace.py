@@ -142,7 +142,7 @@ def test_a_tree_that_changed_meanwhile_is_not_touched(repo: Path) -> None:
 
 def test_an_ignored_file_is_not_overwritten(repo: Path) -> None:
     workspace = read_workspace(repo)
-    with pytest.raises((InputError, PatchError), match="secret.txt"):
+    with pytest.raises((InputError, PatchError), match=r"secret\.txt"):
         apply_to(workspace, changed(workspace, {"secret.txt": Entry(FILE, b"mine\n")}))
     assert (repo / "secret.txt").read_text() == "key\n"
 

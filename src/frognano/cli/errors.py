@@ -27,6 +27,7 @@ _EXPECTED: dict[str, int] = {
     "frognano.taskpilot.baseline.BaselineError": BAD_INPUT,
     "frognano.leaf.policy.PolicyError": FAILED,
     "frognano.policy.chat.ChatFormatError": BAD_INPUT,
+    "frognano.policy.checkpoint.CheckpointFolderError": BAD_INPUT,
     "frognano.sandbox.contract.SandboxError": FAILED,
     "frognano.sandbox.contract.ChangesTooLarge": FAILED,
     "frognano.rollout.run_folder.RecipeChanged": BAD_INPUT,

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "solve": ("frognano.cli.solve", "Work on an issue in your repository and show the patch."),
     "settings": ("frognano.cli.settings", "Every setting of a recipe with its default and meaning."),
 }
 """Name → the module that holds it as ``app``, and its line in the list of commands."""

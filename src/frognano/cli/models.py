@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from frognano.policy.contract import Policy
 
 
+LARGE_BYTES = 2 << 30
+"""Checkpoints above this are computed in bfloat16, so that a laptop's memory holds them."""
+
+
 class ModelChoice(Record):
     """What the user said about the model."""
 
@@ -19,6 +23,8 @@ class ModelChoice(Record):
     model: str = ""
     checkpoint: str = ""
     api_key_env: str = ""
+    retries: int | None = None
+    """Further attempts after a passing failure of the endpoint; None leaves the default."""
 
     def check(self) -> None:
         """Raise InputError unless exactly one kind of model was chosen, completely."""
@@ -36,11 +42,27 @@ class ModelChoice(Record):
 
 
 def open_policy(choice: ModelChoice) -> Policy:
-    """The policy, not yet entered. Raises InputError, ConfigError."""
+    """The policy, not yet entered; a checkpoint is loaded here. Raises InputError, ConfigError."""
     choice.check()
     if choice.checkpoint:
-        raise NotImplementedError
+        return _from_checkpoint(choice.checkpoint)
     key = secret(choice.api_key_env) if choice.api_key_env else ""
+    from frognano.config.endpoint import EndpointSettings
     from frognano.policy.endpoint import EndpointPolicy
 
-    return EndpointPolicy(choice.base_url, choice.model, api_key=key)
+    settings = EndpointSettings() if choice.retries is None else EndpointSettings(retries=choice.retries)
+    return EndpointPolicy(choice.base_url, choice.model, key, settings)
+
+
+def _from_checkpoint(name: str) -> Policy:
+    import torch
+
+    from frognano.policy.chat import ChatFormat
+    from frognano.policy.checkpoint import checkpoint_folder, load_model
+    from frognano.policy.engine import TorchEngine
+    from frognano.policy.token_policy import TokenPolicy
+
+    folder = checkpoint_folder(name)
+    size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    loaded = load_model(name, torch.bfloat16 if size > LARGE_BYTES else torch.float32)
+    return TokenPolicy(TorchEngine(loaded.model), ChatFormat(loaded.tokenizer), folder.name)

@@ -7,12 +7,18 @@ from pathlib import Path
 
 import typer
 
+from frognano.cli.errors import RunFailed
 from frognano.cli.workspace import Workspace, apply_to
-from frognano.records import Step, Trajectory
+from frognano.records import NO_VERDICT, Step, Trajectory
 from frognano.report.episode import plain, turn_text
 from frognano.tasks.patch import Changes, PatchError, apply_patch
 
 SHOWN_LINES = 200
+_BROKE_OFF = {
+    "llm_query_error": "the model could not be asked: check --base-url, --model, the key and the server",
+    "tool_error": "the sandbox was lost",
+    "infrastructure_error": "the sandbox was lost",
+}
 _RUNS_BY_ITSELF = ("conftest.py", "setup.py", "Makefile", ".envrc", ".pre-commit-config.yaml", "sitecustomize.py")
 _RUNS_BELOW = (".github/", ".gitlab-ci", ".circleci/", ".vscode/", ".husky/", ".devcontainer/")
 
@@ -53,25 +59,34 @@ class Outcome:
         typer.echo(f"\nstopped; the repository was not touched. The turns so far: {self.log}")
 
     def finish(self, trajectory: Trajectory, apply: bool) -> int:
-        """Write and show the patch, apply it if asked; the exit code."""
-        typer.echo(f"\nended: {trajectory.exit_reason}{f', {plain(trajectory.error)}' if trajectory.error else ''}")
+        """Write and show the patch, apply it if asked; the exit code. Raises RunFailed when the episode broke off."""
+        typer.echo(f"\nended: {trajectory.exit_reason}")
         typer.echo(f"the turns: {self.log}")
         patch = trajectory.patch.encode("utf-8", "surrogateescape")
-        if not patch.strip():
+        broke_off = trajectory.exit_reason in NO_VERDICT
+        if patch.strip():
+            self._show(patch, self._changes(patch))
+            self._deliver(patch, apply and not broke_off)
+        else:
             typer.echo("there is no patch: the model changed nothing. The repository was not touched.")
-            return 1
-        changes = self._changes(patch)
+        if broke_off:
+            what = _BROKE_OFF.get(trajectory.exit_reason, "the episode broke off")
+            kept = " What it had changed by then is in the patch, which was not applied." if patch.strip() else ""
+            raise RunFailed(f"{what} ({trajectory.error or trajectory.exit_reason}).{kept}")
+        return 0 if patch.strip() else 1
+
+    def _deliver(self, patch: bytes, apply: bool) -> None:
         for place in self.patches:
             place.write_bytes(patch)
-        self._show(trajectory.patch, changes)
+            typer.echo(f"patch:   {place.absolute()}")
+        folder = plain(str(self.workspace.folder))
         if apply:
-            names = apply_to(self.workspace, patch)
-            typer.echo(f"applied to {plain(str(self.workspace.folder))}: {len(names)} files")
+            typer.echo(f"applied to {folder}: {len(apply_to(self.workspace, patch))} files")
         else:
-            typer.echo("the repository was not touched; to apply:")
-            typer.echo(f"    git -C {plain(str(self.workspace.folder))} apply {self.patches[-1].absolute()}")
+            typer.echo(
+                f"the repository was not touched; to apply:\n    git -C {folder} apply {self.patches[-1].absolute()}"
+            )
         typer.echo("A model wrote this patch. A person must review it before it is used.")
-        return 0
 
     def _changes(self, patch: bytes) -> Changes:
         try:
@@ -79,19 +94,15 @@ class Outcome:
         except PatchError as error:
             raise PatchError(f"the model left a change that cannot be kept as a patch: {error}") from None
 
-    def _show(self, patch: str, changes: Changes) -> None:
-        lines = plain(patch).rstrip("\n").split("\n")
-        shown = lines[:SHOWN_LINES]
-        typer.echo("")
-        typer.echo("\n".join(shown))
-        if len(lines) > len(shown):
-            typer.echo(f"[… {len(lines) - len(shown)} more lines in the patch file]")
+    def _show(self, patch: bytes, changes: Changes) -> None:
+        lines = plain(patch.decode("utf-8", "surrogateescape")).rstrip("\n").split("\n")
+        typer.echo("\n" + "\n".join(lines[:SHOWN_LINES]))
+        if len(lines) > SHOWN_LINES:
+            typer.echo(f"[… {len(lines) - SHOWN_LINES} more lines in the patch file]")
         typer.echo("")
         for name, entry in sorted(changes.items()):
             what = "removed" if entry is None else "changed" if name in self.workspace.files else "new"
             typer.echo(f"{what:8} {plain(name)}{'  (can run by itself: look closely)' if runs_by_itself(name) else ''}")
-        for place in self.patches:
-            typer.echo(f"patch:   {place.absolute()}")
 
 
 def runs_by_itself(name: str) -> bool:

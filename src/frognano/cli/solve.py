@@ -20,6 +20,7 @@ import typer
 from frognano.cli.errors import InputError
 from frognano.cli.main import new_app
 from frognano.cli.models import ModelChoice
+from frognano.config.endpoint import EndpointSettings
 from frognano.config.leaf import LeafSettings
 from frognano.sandbox.contract import Limits
 
@@ -56,6 +57,9 @@ def solve(
     base_url: Annotated[str, typer.Option(help="Endpoint of an OpenAI-compatible chat server, http://…/v1.")] = "",
     model: Annotated[str, typer.Option(help="Name of the model at the endpoint.")] = "",
     api_key_env: Annotated[str, typer.Option(metavar="NAME", help="Environment variable with the key.")] = "",
+    retries: Annotated[
+        int, typer.Option(min=0, help=EndpointSettings.model_fields["retries"].description)
+    ] = EndpointSettings().retries,
     checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Run this checkpoint here; or 'tadpole'.")] = "",
     apply: Annotated[bool, typer.Option("--apply", help="Apply the patch to the repository at the end.")] = False,
     patch: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the patch to this file too.")] = None,
@@ -99,7 +103,9 @@ def solve(
     job = Job(
         repo=repo,
         issue=read_issue(issue),
-        model=ModelChoice(base_url=base_url, model=model, checkpoint=checkpoint, api_key_env=api_key_env),
+        model=ModelChoice(
+            base_url=base_url, model=model, checkpoint=checkpoint, api_key_env=api_key_env, retries=retries
+        ),
         settings=settings,
         limits=Limits(memory_mb=memory_mb, pids=pids, disk_mb=disk_mb),
         packages=tuple(packages or ()),
