@@ -166,7 +166,7 @@ class Grader:
         for file, chosen in _worth_copying(task).items():
             if file not in tests:
                 continue
-            planted = plant(file, tests[file].data, chosen, draw)
+            planted = plant(file, tests[file].data, chosen, draw, plain=not must_pass)
             tests[file] = Entry(tests[file].mode, planted.source)
             must_fail += planted.must_fail
             must_pass += planted.must_pass
