@@ -28,7 +28,7 @@ from frognano.sandbox.plain import PlainSandbox
 from frognano.sandbox.pool import WarmPool
 from frognano.sandbox.transport import Connection
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 120.0
 MAX_CHANGE_BYTES = 64 << 20
 MAX_PATCH_BYTES = 16 << 20
 _OWN_PROCESSES = 2
