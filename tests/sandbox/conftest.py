@@ -171,7 +171,7 @@ def attempt(wait: Loop, planted: Planted, sandbox: Sandbox, tmp_path: Path) -> C
         outside = tmp_path / "control"
         outside.mkdir()
         inside = {**planted.names, "victim": 1, "search": "/", "site": "/usr/local"}
-        inside["runner"] = f"{interior.RESIDENTS}/runner.py"
+        inside["runner"] = f"{interior.RESIDENTS}/runner.pyc"
         if os.geteuid() == 0 or not as_root:
             environment = {**os.environ, "FROG_SECRET": "planted-secret", "HOME": str(outside)}
             environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"

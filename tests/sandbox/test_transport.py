@@ -69,6 +69,7 @@ BAD = {
     "no JSON": struct.pack(">I", 3) + b"{{{",
     "no UTF-8": struct.pack(">I", 3) + b"\xff\xfe\xfd",
     "deep nesting": struct.pack(">I", 200000) + b"[" * 200000,
+    "a swarm of lists": struct.pack(">I", 3_000_001 * 3) + b"[" + b"[]," * 3_000_000 + b"0]",
     "a huge announcement": struct.pack(">I", MAX_FRAME + 1),
     "two answers at once": GOOD + GOOD,
     "text": b"Traceback (most recent call last):\n",

@@ -40,8 +40,9 @@ class Change:
 
 @contextmanager
 def git_folder() -> Iterator[Path]:
-    """An empty bare repository for one comparison."""
-    with tempfile.TemporaryDirectory(prefix="frognano-git-") as name:
+    """An empty bare repository for one comparison, in memory where there is a place for it."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
+    with tempfile.TemporaryDirectory(prefix="frognano-git-", dir=memory) as name:
         folder = Path(name)
         os.chmod(folder, 0o755)
         for part in ("objects", "refs"):

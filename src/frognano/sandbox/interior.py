@@ -112,8 +112,21 @@ def skeleton_plan(cache: Path, residents: dict[str, Path]) -> dict[str, Any]:
     python = str(base_python())
     links += [(python, f"opt/frog/bin/{name}") for name in ("python", "python3")]
     links.append(("/proc/mounts", "etc/mtab"))
-    binds += [(str(path.resolve()), f"{RESIDENTS[1:]}/{name}.py") for name, path in residents.items()]
+    for name, path in residents.items():
+        binds.append((str(path.resolve()), f"{RESIDENTS[1:]}/{name}.py"))
+        binds.append((str(_compiled(cache, name, path)), f"{RESIDENTS[1:]}/{name}.pyc"))
     return {"folders": folders, "binds": binds, "links": links, "files": _FILES}
+
+
+def _compiled(cache: Path, name: str, script: Path) -> Path:
+    """The script's bytecode, made once: a script named on the command line would be compiled at every start."""
+    digest = hashlib.sha256(f"{sys.version} {name} {script.read_text()}".encode()).hexdigest()[:24]
+    target = cache / "residents" / f"{digest}.pyc"
+    if not target.is_file():
+        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        shown = f"{RESIDENTS}/{name}.py"
+        py_compile.compile(str(script), str(target), dfile=shown, doraise=True, invalidation_mode=mode)
+    return target
 
 
 def _covers() -> list[tuple[str | None, str]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
@@ -55,6 +56,13 @@ class Shape:
     @classmethod
     def of(cls, spec: SandboxSpec, resident: str) -> Shape:
         return cls(resident, spec.model_copy(update={"snapshot": Path()}).model_dump_json())
+
+
+def _allow_descriptors() -> None:
+    """Each sandbox needs two descriptors of this process; many systems start with a soft limit of 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < 8192:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, hard), hard))
 
 
 @dataclass(eq=False)
@@ -135,6 +143,7 @@ class LocalBackend:
         if self._no_isolation:
             return self
         self._bwrap = namespaces.bwrap_path()
+        _allow_descriptors()
         scripts = {name: resident.script for name, resident in self._residents.items()}
         plan = await asyncio.to_thread(interior.skeleton_plan, self._cache, scripts)
         self._keeper = KeeperClient()
@@ -261,7 +270,7 @@ class LocalBackend:
         assert self._keeper is not None
         limits = spec.limits
         flags = self._residents[resident].flags
-        command = [str(interior.base_python()), *flags, f"{interior.RESIDENTS}/{resident}.py"]
+        command = [str(interior.base_python()), *flags, f"{interior.RESIDENTS}/{resident}.pyc"]
         if not self._abilities["cgroup"]:
             # Set inside, because the kernel counts the processes of a user in each user namespace on its own.
             command = ["/bin/bash", "-c", 'ulimit -u "$0" && exec "$@"', str(limits.pids + _OWN_PROCESSES), *command]

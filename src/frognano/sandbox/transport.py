@@ -18,6 +18,9 @@ from frognano.sandbox.contract import OperationError, SandboxError
 MAX_FRAME = 32 << 20
 """Bytes of the largest answer; the resident cuts its outputs far below."""
 
+MAX_PARTS = 2_000_000
+"""Separators in the largest answer: each part costs far more memory here than bytes in the frame."""
+
 _LENGTH = struct.Struct(">I")
 
 
@@ -99,6 +102,8 @@ class Connection(asyncio.Protocol):
 
     def _opened(self, frame: bytes) -> dict[str, Any]:
         try:
+            if frame.count(b",") + frame.count(b"[") + frame.count(b"{") > MAX_PARTS:
+                raise ValueError("too many parts")
             answer = json.loads(frame)
             number, good = answer["id"], answer["ok"]
             content = answer["result"] if good else answer["error"]

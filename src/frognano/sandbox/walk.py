@@ -90,7 +90,11 @@ def send(target: int, job: Job) -> None:
             left = job.max_bytes
             for pair in sorted(scan.pairs.values(), key=lambda pair: pair.path):
                 old = _content(job.snapshot, pair.path, pair.old_mode, left)
-                new = _content(job.tree, pair.path, pair.new_mode, left - len(old))
+                try:
+                    new = _content(job.tree, pair.path, pair.new_mode, left - len(old))
+                except OSError:
+                    scan.skipped.append(pair.path)
+                    continue
                 left -= len(old) + len(new)
                 if (old, pair.old_mode) != (new, pair.new_mode):
                     header = {"path": pair.path, "old_mode": pair.old_mode, "new_mode": pair.new_mode}
@@ -126,19 +130,27 @@ def _visit(scan: Scan, place: Place) -> None:
         for name in sorted(set(os.listdir(place.lower)) - set(names)):
             _deleted(scan, place.lower, place.prefix + name, place.depth)
     for name in names:
-        path = place.prefix + name
-        found = os.stat(name, dir_fd=place.upper, follow_symlinks=False)
         if len(scan.pairs) > MAX_PATHS:
             raise TooMuch(f"more than {MAX_PATHS} paths changed")
-        if _REFUSED.search(name):
-            if name != ".git":
-                scan.skipped.append(path)
-        elif _whiteout(found) and not place.whole:
-            _deleted(scan, place.lower, path, place.depth)
-        elif stat.S_ISDIR(found.st_mode):
-            _visit_folder(scan, place, name)
-        else:
-            _file(scan, place, name, found)
+        try:
+            _visit_name(scan, place, name)
+        except OSError:
+            # What still runs inside may remove or swap a name while it is looked at; it is left as it was.
+            scan.skipped.append(place.prefix + name)
+
+
+def _visit_name(scan: Scan, place: Place, name: str) -> None:
+    path = place.prefix + name
+    found = os.stat(name, dir_fd=place.upper, follow_symlinks=False)
+    if _REFUSED.search(name):
+        if name != ".git":
+            scan.skipped.append(path)
+    elif _whiteout(found) and not place.whole:
+        _deleted(scan, place.lower, path, place.depth)
+    elif stat.S_ISDIR(found.st_mode):
+        _visit_folder(scan, place, name)
+    else:
+        _file(scan, place, name, found)
 
 
 def _visit_folder(scan: Scan, place: Place, name: str) -> None:
