@@ -145,7 +145,12 @@ def test_without_bubblewrap_it_refuses_and_names_the_way_out(monkeypatch: pytest
     assert "Docker" in str(refusal.value)
 
 
-def test_forbidden_user_namespaces_are_explained_with_the_sysctl() -> None:
-    said = namespaces.explain("bwrap: No permissions to create new namespace, likely because the kernel does not allow")
-    assert "sysctl" in said
-    assert "--no-isolation" in said
+@pytest.mark.parametrize(("user", "command"), [(0, "--cap-add SYS_ADMIN"), (1000, "sysctl -w")])
+@pytest.mark.parametrize("said", ["bwrap: No permissions to create new namespace", "PermissionError: unshare"])
+def test_forbidden_namespaces_are_explained_with_the_one_command(
+    user: int, command: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    assert command in namespaces.explain(said)
+    assert "--no-isolation" in namespaces.explain(said)
+    assert "--no-isolation" not in namespaces.explain("bwrap: execvp: no such file")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import compileall
 import hashlib
 import importlib.metadata
+import importlib.util
 import os
 import py_compile
 import re
@@ -35,6 +36,7 @@ EXTRA = "/opt/extra"
 RESIDENTS = "/opt/frog/residents"
 _TOOLS = "/opt/frog/bin"
 _FORMAT = "1"
+_BYTECODE = f"{sys.implementation.cache_tag} {importlib.util.MAGIC_NUMBER.hex()}"
 _SYSTEM_FILES = (
     "/etc/alternatives",
     "/etc/ld.so.cache",
@@ -120,7 +122,7 @@ def skeleton_plan(cache: Path, residents: dict[str, Path]) -> dict[str, Any]:
 
 def _compiled(cache: Path, name: str, script: Path) -> Path:
     """The script's bytecode, made once: a script named on the command line would be compiled at every start."""
-    digest = hashlib.sha256(f"{sys.version} {name} {script.read_text()}".encode()).hexdigest()[:24]
+    digest = hashlib.sha256(f"{_BYTECODE} {name} {script.read_text()}".encode()).hexdigest()[:24]
     target = cache / "residents" / f"{digest}.pyc"
     if not target.is_file():
         mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
@@ -176,7 +178,7 @@ def package_folder(cache: Path, names: Sequence[str], files: dict[str, str] | No
     Named by its content, built once, compiled. Also serves as an ``extra_paths`` entry of a sandbox.
     """
     distributions = _closure(names)
-    digest = hashlib.sha256(f"{_FORMAT} {sys.version} {sorted((files or {}).items())}".encode())
+    digest = hashlib.sha256(f"{_FORMAT} {_BYTECODE} {sorted((files or {}).items())}".encode())
     for distribution in distributions:
         digest.update(f"{distribution.name}=={distribution.version}\n{distribution.read_text('RECORD')}".encode())
     folder = cache / "packages" / digest.hexdigest()[:24]

@@ -173,9 +173,11 @@ class LocalBackend:
             raise SandboxError(f"no resident named {resident!r}; known: {', '.join(sorted(self._residents))}")
         if not spec.snapshot.is_dir():
             raise SandboxError(f"the snapshot {spec.snapshot} is not a folder")
+        if not spec.workdir.startswith("/"):
+            raise SandboxError(f"the working directory {spec.workdir!r} is not absolute")
         if self._no_isolation:
-            sandbox = await PlainSandbox.open(self._residents[resident].script, spec, self._plain)
-            return sandbox
+            program = [*self._residents[resident].flags, str(self._residents[resident].script)]
+            return await PlainSandbox.open(program, spec, self._plain)
         if self._pool is None or self._keeper is None:
             raise SandboxError("the backend is not open; use it as an async context manager")
         slot = await self._pool.take(Shape.of(spec, resident))

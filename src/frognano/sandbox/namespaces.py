@@ -6,6 +6,7 @@ capabilities; no new privileges; the resident runner is process 1, so no signal 
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from frognano.sandbox import interior
 from frognano.sandbox.contract import SandboxError
 
+_FORBIDDEN = ("creating new namespace failed", "no permissions to create", "uid map", "permissionerror", "unshare")
 SECCOMP_FD = 3
 INFO_FD = 4
 
@@ -33,16 +35,20 @@ def unavailable(what: str, command: str) -> str:
     )
 
 
-def explain(stderr: str) -> str:
-    """Turn bubblewrap's complaint into the message for the user."""
-    text = stderr.strip() or "the sandbox ended without a word"
-    lowered = text.lower()
-    if "creating new namespace failed" in lowered or "no permissions to create" in lowered or "uid map" in lowered:
+def explain(complaint: str) -> str:
+    """Turn what bubblewrap or the keeper said into the message for the user."""
+    text = complaint.strip() or "the sandbox ended without a word"
+    if not any(word in text.lower() for word in _FORBIDDEN):
+        return f"the sandbox could not start: {text}"
+    if os.geteuid() == 0:
         return unavailable(
-            f"user namespaces are not allowed here ({text}).",
-            "sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0",
+            f"this process may not make namespaces and mounts ({text}); in a container it needs more rights.",
+            "docker run --cap-add SYS_ADMIN --security-opt seccomp=unconfined --security-opt apparmor=unconfined …",
         )
-    return f"the sandbox could not start: {text}"
+    return unavailable(
+        f"user namespaces are not allowed here ({text}).",
+        "sudo sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0",
+    )
 
 
 def arguments(base: Path, slot: str, workdir: str, filtered: bool, command: Sequence[str]) -> list[str]:

@@ -14,13 +14,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from frognano.sandbox import interior, walk
 from frognano.sandbox.changes import git_folder, make_patch, read_changes
-from frognano.sandbox.contract import SandboxSpec
+from frognano.sandbox.contract import SandboxError, SandboxSpec
 from frognano.sandbox.transport import Connection
 
 _MAX_BYTES = 64 << 20
@@ -35,20 +36,27 @@ class PlainSandbox:
         self._registry: set[PlainSandbox] | None = None
 
     @classmethod
-    async def open(cls, script: Path, spec: SandboxSpec, registry: set[PlainSandbox]) -> PlainSandbox:
-        """Copy the snapshot and start the runner; the sandbox stays in ``registry`` until it is closed."""
+    async def open(cls, program: Sequence[str], spec: SandboxSpec, registry: set[PlainSandbox]) -> PlainSandbox:
+        """Copy the snapshot and start the resident, ``program`` being its Python's options and its script.
+
+        The sandbox stays in ``registry`` until it is closed.
+        """
         folder = Path(tempfile.mkdtemp(prefix="frognano-plain-"))
         ours, theirs = socket.socketpair()
         (folder / "home").mkdir()
         await asyncio.to_thread(shutil.copytree, spec.snapshot, folder / "work", symlinks=True)
-        environment = {**interior.ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath), "HOME": f"{folder}/home"}
+        own = {"PATH": os.environ.get("PATH", os.defpath), "HOME": f"{folder}/home"}
+        environment = {**interior.ENVIRONMENT, **own, **spec.env}
+        if spec.extra_paths:
+            paths = [environment.get("PYTHONPATH", ""), *map(str, spec.extra_paths)]
+            environment["PYTHONPATH"] = ":".join(path for path in paths if path)
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-u", str(script)],
+            [sys.executable, *program],
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env={**environment, **spec.env},
+            env=environment,
             start_new_session=True,
         )
         theirs.close()
@@ -67,12 +75,9 @@ class PlainSandbox:
         return await self._connection.request(op, args, timeout_s)
 
     async def changes(self) -> bytes:
-        reading, writing = os.pipe()
-        with git_folder() as git_dir, os.fdopen(reading, "rb") as stream:
-            walking = asyncio.create_task(asyncio.to_thread(self._walk, writing, str(git_dir)))
-            found = await asyncio.to_thread(read_changes, stream, _MAX_BYTES)
-            await walking
-            return await asyncio.to_thread(make_patch, found, git_dir, _MAX_PATCH_BYTES)
+        if self._connection.lost:
+            raise SandboxError("the sandbox is closed")
+        return await asyncio.to_thread(self._patch)
 
     async def close(self) -> None:
         self._connection.close()
@@ -83,8 +88,9 @@ class PlainSandbox:
         if self._registry is not None:
             self._registry.discard(self)
 
-    def _walk(self, target: int, git_dir: str) -> None:
-        try:
-            walk.send(target, walk.Job(self.workdir, str(self._spec.snapshot), True, _MAX_BYTES, git_dir))
-        finally:
-            os.close(target)
+    def _patch(self) -> bytes:
+        with git_folder() as git_dir, tempfile.TemporaryFile() as stream:
+            job = walk.Job(self.workdir, str(self._spec.snapshot), True, _MAX_BYTES, str(git_dir))
+            walk.send(stream.fileno(), job)
+            stream.seek(0)
+            return make_patch(read_changes(stream, _MAX_BYTES), git_dir, _MAX_PATCH_BYTES)
