@@ -10,7 +10,8 @@ import pytest
 
 from frognano.cli.errors import InputError
 from frognano.cli.workspace import Workspace, apply_to, read_workspace
-from frognano.tasks.patch import EXECUTABLE, FILE, Entry, PatchError, make_patch
+from frognano.tasks.diff import make_patch
+from frognano.tasks.patch import EXECUTABLE, FILE, Entry, PatchError
 
 
 def git(folder: Path, *arguments: str) -> None:
