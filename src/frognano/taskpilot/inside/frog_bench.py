@@ -200,7 +200,7 @@ def read_text(path: str) -> str:
 def changed_text(path: str, candidate: Json) -> str:
     """The file's text with the candidate's span replaced."""
     text = read_text(path)
-    return text[: candidate["start"]] + candidate["text"] + text[candidate["end"] :]
+    return text[: candidate["start"]] + str(candidate["text"]) + text[candidate["end"] :]
 
 
 @contextlib.contextmanager
