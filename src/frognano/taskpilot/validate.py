@@ -2,9 +2,10 @@
 
 The untouched snapshot is graded several times, each in another order and with another hash seed: every
 fail-to-pass test must fail and every pass-to-pass test pass each time, and the score is 0. The gold patch must score
-1 as often. Tests that no change of a group is known to reach are run once on all changes of the group together, so
-damage elsewhere is seen at the price of one run. A test that disagrees with itself is quarantined, and tasks that
-already hold it are withdrawn. What it cannot exclude: a flaky test that agreed in every run there was.
+1; with it the tree is byte for byte the clean repository, so its further runs are those of the clean tree, made once
+for all tasks with the same tests. Tests that no change of a group is known to reach are run once on all changes of
+the group together, so damage elsewhere is seen at the price of one run. A test that disagrees with itself is
+quarantined. What it cannot exclude: a flaky test that agreed in every run there was.
 """
 
 from __future__ import annotations
@@ -21,10 +22,25 @@ from frognano.taskpilot.candidates import Candidate
 from frognano.taskpilot.funnel import Code
 from frognano.taskpilot.ground import Ground
 from frognano.tasks.grader import Grader, NoVerdict
+from frognano.tasks.patch import apply_patch
 from frognano.tasks.testrun import TestRun
 
 REACHED_SHARE = 0.25
 """A group of changes may reach this share of the suite; the rest is what its run checks."""
+
+
+class Pass(Record):
+    """One round of runs of one task: same order, same hash seed."""
+
+    empty_reward: float | None
+    empty_reason: str
+    broken: dict[str, str] = {}
+    """Tests that did not pass on the untouched snapshot, with their outcome."""
+    gold_reward: float | None
+    gold_reason: str
+    failing: dict[str, str] = {}
+    """Tests that did not pass with the gold patch."""
+    detail: str = ""
 
 
 class Confirmation(Record):
@@ -35,66 +51,112 @@ class Confirmation(Record):
     """Why it was rejected; None when it was confirmed."""
     detail: str = ""
     runs: int = 0
-    """Graded runs, with and without the gold patch."""
+    """Rounds of runs."""
     unsteady: tuple[str, ...] = ()
     """Tests that disagreed with themselves."""
-    elapsed_s: float = 0.0
 
 
-async def confirm(grader: Grader, built: Built, folder: Path, settings: SynthesisSettings) -> Confirmation:
-    """Grade the empty and the gold patch of the task written in ``folder``, ``settings.confirm_runs`` times each."""
-    key, task = built.candidate.key, built.task
-    seeds = range(settings.confirm_runs)
-    empty: list[Verdict] = []
-    gold: list[Verdict] = []
-    for seed in seeds:
-        for verdicts, patch in ((empty, b""), (gold, built.content.gold)):
-            verdicts.append(await grader.grade(task, folder, patch, order_seed=seed, hash_seed=seed))
-        fault = _fault(task.tests.f2p, task.tests.p2p, empty, gold)
-        if fault is not None:
-            code, detail = fault
-            unsteady = _unsteady(empty) | _unsteady(gold) if code is Code.UNSTABLE else set()
-            return Confirmation(
-                key=key, code=code, detail=detail[:300], runs=2 * (seed + 1), unsteady=tuple(sorted(unsteady))
-            )
-    spent = sum(verdict.elapsed_s for verdict in (*empty, *gold))
-    return Confirmation(key=key, runs=2 * len(seeds), elapsed_s=spent)
+class Confirmer:
+    """Runs the rounds; runs of the clean tree are shared between tasks with the same tests."""
+
+    def __init__(self, grader: Grader, ground: Ground, settings: SynthesisSettings) -> None:
+        self._grader, self._ground, self._settings = grader, ground, settings
+        self._clean: dict[tuple[tuple[str, ...], int], asyncio.Task[dict[str, str]]] = {}
+        self.graded_runs = 0
+
+    async def round(self, built: Built, folder: Path, seed: int) -> Pass:
+        """Grade the empty patch, and the gold patch (seed 0) or the clean tree that it gives."""
+        task = built.task
+        empty = await self._grader.grade(task, folder, b"", order_seed=seed, hash_seed=seed)
+        self.graded_runs += 1
+        if seed and self._restores(built):
+            failing = await self._clean_run((*task.tests.f2p, *task.tests.p2p), seed)
+            gold = Verdict(reward=float(not failing), reason="failed" if failing else "passed", outcomes=failing)
+        else:
+            gold = await self._grader.grade(task, folder, built.content.gold, order_seed=seed, hash_seed=seed)
+            self.graded_runs += 1
+        return Pass(
+            empty_reward=empty.reward,
+            empty_reason=empty.reason,
+            broken=_not_passed(empty),
+            gold_reward=gold.reward,
+            gold_reason=gold.reason,
+            failing=_not_passed(gold),
+            detail=(empty.detail or gold.detail)[:300],
+        )
+
+    def _restores(self, built: Built) -> bool:
+        """True when snapshot, gold patch and grading tests together are the clean tree."""
+        store, task = self._ground.store, built.task
+        gold = apply_patch(lambda name: store.entry(task.snapshot, name), built.content.gold)
+        return store.derive(task.snapshot, {**gold, **built.content.tests}) == self._ground.base
+
+    async def _clean_run(self, tests: tuple[str, ...], seed: int) -> dict[str, str]:
+        key = (tuple(sorted(tests)), seed)
+        if key not in self._clean:
+            self._clean[key] = asyncio.create_task(self._run_clean(key[0], seed))
+        return await self._clean[key]
+
+    async def _run_clean(self, tests: tuple[str, ...], seed: int) -> dict[str, str]:
+        run = TestRun(
+            snapshot=self._ground.base,
+            runtime=self._ground.runtime,
+            files=tuple(sorted({test.split("::", 1)[0] for test in tests})),
+            ids=tests,
+            order_seed=seed,
+            hash_seed=seed,
+            timeout_s=self._settings.suite_timeout_s,
+        )
+        report = await self._grader.run_tests(run)
+        return {test: report.outcomes[test] for test in tests if report.outcomes[test] != "passed"}
 
 
-def _fault(
-    f2p: Sequence[str], p2p: Sequence[str], empty: Sequence[Verdict], gold: Sequence[Verdict]
-) -> tuple[Code, str] | None:
-    """What is wrong with the verdicts so far."""
-    first, last, right = empty[0], empty[-1], gold[-1]
-    if last.reward is None or right.reward is None:
-        return Code.NO_VERDICT, last.detail or right.detail
-    if last.reason in ("collection_error", "early_exit", "crashed"):
-        return Code.IMPORT, f"{last.reason}: {last.detail}"
-    if last.reason == "test_timeout":
-        return Code.HANG, last.detail
-    if last.reward > 0:
+def _not_passed(verdict: Verdict) -> dict[str, str]:
+    return {test: outcome for test, outcome in verdict.outcomes.items() if outcome != "passed"}
+
+
+def conclude(built: Built, passes: Sequence[Pass]) -> Confirmation | None:
+    """What the rounds so far say: a rejection, or None while nothing is wrong."""
+    tests, last = built.task.tests, passes[-1]
+    code, detail = _fault(tests.f2p, tests.p2p, passes)
+    if code is None:
+        return None
+    unsteady: set[str] = set()
+    if code is Code.UNSTABLE:
+        unsteady = {test for run in passes for test in run.failing}
+        for test in {test for run in passes for test in run.broken}:
+            if len({run.broken.get(test, "passed") for run in passes}) > 1:
+                unsteady.add(test)
+    return Confirmation(
+        key=built.candidate.key,
+        code=code,
+        detail=f"{detail} {last.detail}"[:300],
+        runs=len(passes),
+        unsteady=tuple(sorted(unsteady)),
+    )
+
+
+def _fault(f2p: Sequence[str], p2p: Sequence[str], passes: Sequence[Pass]) -> tuple[Code | None, str]:
+    """What is wrong with the rounds so far."""
+    first, last = passes[0], passes[-1]
+    if last.empty_reward is None or last.gold_reward is None:
+        return Code.NO_VERDICT, ""
+    if last.empty_reason in ("collection_error", "early_exit", "crashed"):
+        return Code.IMPORT, last.empty_reason
+    if last.empty_reason == "test_timeout":
+        return Code.HANG, ""
+    if last.empty_reward > 0:
         return Code.EMPTY_PASSES, "the untouched snapshot passes"
-    wrong = [test for test in f2p if last.outcomes.get(test) != "failed"]
-    wrong += [test for test in p2p if last.outcomes.get(test) != "passed"]
+    wrong = [test for test in f2p if last.broken.get(test) != "failed"]
+    wrong += [test for test in p2p if test in last.broken]
     if wrong and last is first:
-        seen = last.outcomes.get(wrong[0])
-        return Code.UNCONFIRMED, f"{last.reason}: {wrong[0]} {seen} {last.detail}"
-    if wrong or last.outcomes != first.outcomes:
-        return Code.UNSTABLE, f"another outcome in run {len(empty)}: {wrong[:3]}"
-    if right.reward < 1:
-        failing = [test for test, outcome in right.outcomes.items() if outcome != "passed"]
-        code = Code.UNSTABLE if failing else Code.ORACLE
-        return code, f"{right.reason}: {failing[:3]} {right.detail}"
-    return None
-
-
-def _unsteady(verdicts: Sequence[Verdict]) -> set[str]:
-    """Tests whose outcome differs between runs of the same tree, or that fail with the gold patch."""
-    seen: dict[str, set[str]] = {}
-    for verdict in verdicts:
-        for test, outcome in verdict.outcomes.items():
-            seen.setdefault(test, set()).add(outcome)
-    return {test for test, outcomes in seen.items() if len(outcomes) > 1}
+        return Code.UNCONFIRMED, f"{last.empty_reason}: {wrong[0]} {last.broken.get(wrong[0], 'passed')}"
+    if wrong or last.broken != first.broken:
+        return Code.UNSTABLE, f"another outcome in run {len(passes)}: {wrong[:3]}"
+    if last.gold_reward < 1:
+        code = Code.UNSTABLE if last.failing else Code.ORACLE
+        return code, f"gold: {last.gold_reason} {list(last.failing)[:3]}"
+    return None, ""
 
 
 @dataclass

@@ -25,7 +25,7 @@ from frognano.taskpilot.quota import Quota
 from frognano.taskpilot.report import SynthesisReport, figures
 from frognano.taskpilot.screen import Screened
 from frognano.taskpilot.state import Example
-from frognano.taskpilot.validate import Confirmation, confirm, outside_damage
+from frognano.taskpilot.validate import Confirmation, Confirmer, Pass, conclude, outside_damage
 from frognano.tasks.folder import write_task
 from frognano.tasks.grader import Grader
 
@@ -48,8 +48,9 @@ class Workshop:
     quota: Quota
     timer: Timer
     accepted: dict[str, Built] = field(default_factory=dict)
-    quarantined: set[str] = field(default_factory=set)
-    graded_runs: int = 0
+
+    def __post_init__(self) -> None:
+        self.confirmer = Confirmer(self.grader, self.ground, self.settings)
 
     def pick(self, wave: Sequence[Candidate], screened: Mapping[str, Screened]) -> list[Candidate]:
         """Those of the wave that break tests, are new, and are still wanted."""
@@ -120,28 +121,69 @@ class Workshop:
 
     async def validate(self, built: Sequence[Built], screened: Mapping[str, Screened]) -> None:
         """Confirm the tasks by grading, quarantine unsteady tests, and move what is confirmed into the pool."""
-        built = await self._without_damage(built, screened)
-        gate = asyncio.Semaphore(2 * self.settings.workers)
-        tell = self.timer.of(len(built))
-        finished = 0
+        waiting: list[Built] = []
+        for made in await self._without_damage(built, screened):
+            kept = self.journal.get("confirm", made.candidate.key)
+            if kept is not None and (kept["code"] is not None or (self.pool / made.task.id).exists()):
+                self._settle(made, Confirmation.model_validate(kept), screened)
+            else:
+                await asyncio.to_thread(self._write, made)
+                waiting.append(made)
+        passes: dict[str, list[Pass]] = {made.candidate.key: [] for made in waiting}
+        # Round by round over all tasks: one hash seed at a time is one kind of interpreter at a time.
+        for seed in range(self.settings.confirm_runs):
+            waiting = await self._round(waiting, passes, seed, screened)
+        for made in waiting:
+            self._settle(made, Confirmation(key=made.candidate.key, runs=self.settings.confirm_runs), screened)
+        self._withdraw(screened)
 
-        async def one(made: Built) -> tuple[Built, Confirmation]:
+    def _write(self, made: Built) -> None:
+        checking = self.pool / CHECKING
+        shutil.rmtree(checking / made.task.id, ignore_errors=True)
+        made.draft.save(write_task(checking, made.task, made.content, self.ground.store))
+
+    async def _round(
+        self, waiting: Sequence[Built], passes: dict[str, list[Pass]], seed: int, screened: Mapping[str, Screened]
+    ) -> list[Built]:
+        """One round of runs over ``waiting``; those that are still sound."""
+        gate = asyncio.Semaphore(2 * self.settings.workers)
+        tell = self.timer.of(len(waiting) * self.settings.confirm_runs)
+        finished = seed * len(waiting)
+
+        async def one(made: Built) -> None:
             nonlocal finished
             async with gate:
-                result = await self._confirmed(made)
+                folder = self.pool / CHECKING / made.task.id
+                passes[made.candidate.key].append(await self.confirmer.round(made, folder, seed))
             finished += 1
             tell(finished)
-            return made, result
 
-        for made, result in await asyncio.gather(*(one(made) for made in built)):
-            self.graded_runs += result.runs
-            self.quarantined.update(result.unsteady)
-            if result.code is None:
-                self.funnel.passed("validate")
-                self.accepted[made.candidate.key] = made
+        await asyncio.gather(*(one(made) for made in waiting))
+        sound = []
+        for made in waiting:
+            verdict = conclude(made, passes[made.candidate.key])
+            if verdict is None:
+                sound.append(made)
             else:
-                self._refuse("validate", made.candidate, screened[made.candidate.key], result.code)
-        await self._withdraw(screened)
+                self._settle(made, verdict, screened)
+        return sound
+
+    def _settle(self, made: Built, result: Confirmation, screened: Mapping[str, Screened]) -> None:
+        """Accept or reject for good, and journal it."""
+        folder, place = self.pool / CHECKING / made.task.id, self.pool / made.task.id
+        self.builder.quarantined.update(result.unsteady)
+        if result.code is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            self._refuse("validate", made.candidate, screened[made.candidate.key], result.code)
+        else:
+            if folder.exists():
+                shutil.rmtree(place, ignore_errors=True)
+                folder.rename(place)
+            self.funnel.passed("validate")
+            self.accepted[made.candidate.key] = made
+        # A lost sandbox says nothing of the task: it may be tried again.
+        if result.code is not Code.NO_VERDICT:
+            self.journal.put("confirm", made.candidate.key, result.model_dump())
 
     async def _without_damage(self, built: Sequence[Built], screened: Mapping[str, Screened]) -> list[Built]:
         """Those that break nothing outside their reach, by one run of the suite per group of changes."""
@@ -162,29 +204,11 @@ class Workshop:
                 sound.append(made)
         return sound
 
-    async def _confirmed(self, made: Built) -> Confirmation:
-        key, place = made.candidate.key, self.pool / made.task.id
-        kept = self.journal.get("confirm", key)
-        if kept is not None and (kept["code"] is not None or place.exists()):
-            return Confirmation.model_validate(kept)
-        checking = self.pool / CHECKING
-        shutil.rmtree(checking / made.task.id, ignore_errors=True)
-        folder = await asyncio.to_thread(write_task, checking, made.task, made.content, self.ground.store)
-        made.draft.save(folder)
-        result = await confirm(self.grader, made, folder, self.settings)
-        if result.code is None:
-            shutil.rmtree(place, ignore_errors=True)
-            folder.rename(place)
-        else:
-            shutil.rmtree(folder)
-        self.journal.put("confirm", key, result.model_dump())
-        return result
-
-    async def _withdraw(self, screened: Mapping[str, Screened]) -> None:
+    def _withdraw(self, screened: Mapping[str, Screened]) -> None:
         """Take back tasks that are graded by a test since seen to be flaky."""
         for key, made in list(self.accepted.items()):
             tests = made.task.tests
-            if self.quarantined.isdisjoint((*tests.f2p, *tests.p2p)):
+            if self.builder.quarantined.isdisjoint((*tests.f2p, *tests.p2p)):
                 continue
             del self.accepted[key]
             shutil.rmtree(self.pool / made.task.id, ignore_errors=True)
@@ -214,7 +238,7 @@ class Workshop:
                 "set_aside": aside,
                 "stages": self.funnel.stages(),
                 "tasks": tasks,
-                "graded_runs": self.graded_runs,
+                "graded_runs": self.confirmer.graded_runs,
                 "seconds": self.timer.seconds,
                 **figures([item.task for item in made], [item.draft for item in made]),
             }
