@@ -22,8 +22,6 @@ from frognano.sandbox.local import LocalBackend
 from frognano.taskpilot.pilot import synthesise
 from frognano.taskpilot.report import SynthesisReport
 from frognano.taskpilot.repository import open_repository, unpack
-from frognano.tasks.forked import ForkedJudge
-from frognano.tasks.grader import Grader
 from frognano.tasks.snapshot import SnapshotStore
 
 NAME = "xmltodict==1.0.4"
@@ -47,9 +45,8 @@ async def make(source: Path, out: Path, tasks: int) -> SynthesisReport:
     settings = SynthesisSettings(train_tasks=tasks, validation_tasks=0, held_out_tasks=0)
     store = SnapshotStore(out / "store")
     residents = {"runner": Path(runner.__file__)}
-    async with LocalBackend(residents) as backend, ForkedJudge(store, idle=2 * settings.workers) as judge:
-        grader = Grader(backend, store, judge=judge)
-        return await synthesise(repository, settings, backend, store, out / "pool", progress=tell, grader=grader)
+    async with LocalBackend(residents) as backend:
+        return await synthesise(repository, settings, backend, store, out / "pool", progress=tell)
 
 
 def tell(phase: str, done: int, total: int) -> None:

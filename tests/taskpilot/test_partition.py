@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from frognano.taskpilot.mutate import Module
-from frognano.taskpilot.partition import partition, shape
+from frognano.taskpilot.partition import partition
 from frognano.taskpilot.repository import open_repository
+from frognano.tasks.splits import breaches
 
 SHARES = {"validation": 0.1, "held-out": 0.3}
 
@@ -42,9 +43,7 @@ def test_pond_has_every_split_and_no_import_across() -> None:
     total = sum(sizes.values())
     assert 0.2 < sizes["held-out"] / total < 0.45
     assert 0.04 < sizes["validation"] / total < 0.2
-    shapes = {shape(f): found[path] for path, module in modules.items() for f in module.functions()}
-    for path, module in modules.items():
-        assert all(shapes[shape(function)] == found[path] for function in module.functions())
+    assert breaches({path: module.source for path, module in modules.items()}, found, pond.pythonpath) == []
 
 
 def test_the_seed_decides_alone() -> None:

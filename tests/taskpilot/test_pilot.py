@@ -19,8 +19,7 @@ from frognano.taskpilot.pilot import synthesise
 from frognano.taskpilot.report import SynthesisReport
 from frognano.taskpilot.repository import open_repository, unpack
 from frognano.tasks.folder import read_content, read_task
-from frognano.tasks.forked import ForkedJudge
-from frognano.tasks.grader import Grader
+from frognano.tasks.pool import Pool
 from frognano.tasks.snapshot import SnapshotStore
 
 SETTINGS = SynthesisSettings(
@@ -32,14 +31,11 @@ PLANTED = ("flaky", "hash_seed", "order_first", "order_second", "order_third", "
 def make(
     source: Path | str, folder: Path, with_backend: Callable[..., Any], settings: SynthesisSettings, **more: Any
 ) -> SynthesisReport:
-    """Synthesise with the forked judge."""
+    """Synthesise ``source`` below ``folder``."""
     store = SnapshotStore(folder / "store")
 
     async def work(backend: Any) -> SynthesisReport:
-        async with ForkedJudge(store) as judge:
-            grader = Grader(backend, store, judge=judge)
-            repository = open_repository(source)
-            return await synthesise(repository, settings, backend, store, folder / "pool", grader=grader, **more)
+        return await synthesise(open_repository(source), settings, backend, store, folder / "pool", **more)
 
     found: SynthesisReport = with_backend(work)
     return found
@@ -111,6 +107,9 @@ def test_no_two_tasks_are_the_same(made: tuple[Path, SynthesisReport]) -> None:
     folder, report = made
     made_tasks = tasks_of(folder, report)
     assert len({task.snapshot for task in made_tasks}) == len(made_tasks)
+    pool = Pool(folder / "pool")
+    assert set(pool.ids()) == {task.id for task in made_tasks}
+    assert pool.verify() == []
 
 
 def test_a_second_call_repeats_nothing_and_other_settings_are_refused(

@@ -1,4 +1,4 @@
-"""Admission: which measured tasks a climb trains on, and the manifest that says so.
+"""Admission: which measured tasks a climb trains on, and the record that says so.
 
 In the band, complete, one version per root, one task per snapshot; where there are more than wanted, those nearest
 to the target, ties by seed. Validation and held-out tasks are never admitted to training: they are listed as made.
@@ -20,7 +20,7 @@ from frognano.taskpilot.draft import load_draft
 from frognano.taskpilot.refine import RefinementReport
 from frognano.tasks.folder import read_task
 
-MANIFEST = "manifest.json"
+ADMISSION = "admission.json"
 
 
 class AdmittedTask(Record):
@@ -37,7 +37,7 @@ class AdmittedTask(Record):
     """Refinements that led to it."""
 
 
-class Manifest(Record):
+class Admission(Record):
     """What was admitted and out of what: enough to make it again."""
 
     schema_version: int = 1
@@ -58,8 +58,8 @@ class Manifest(Record):
     """Direction → tasks refined, tasks that entered the band."""
 
     def save(self, folder: Path) -> Path:
-        """Write the manifest atomically."""
-        place, partial = folder / MANIFEST, folder / f".{MANIFEST}"
+        """Write ``admission.json`` atomically."""
+        place, partial = folder / ADMISSION, folder / f".{ADMISSION}"
         partial.write_text(json.dumps(self.model_dump(), indent=1) + "\n")
         os.replace(partial, place)
         return place
@@ -70,7 +70,7 @@ def admit(
     report: RefinementReport,
     settings: TaskPilotSettings,
     splits: Mapping[str, Sequence[str]] | None = None,
-) -> Manifest:
+) -> Admission:
     """Choose the tasks of a climb from what was measured; ``splits`` lists the raw pool for the record."""
     left_out: Counter[str] = Counter()
     snapshots: set[str] = set()
@@ -102,7 +102,7 @@ def admit(
     chosen.sort(key=lambda item: abs(item.p_hat - settings.band.target))
     left_out["not-needed"] += max(0, len(chosen) - settings.admit)
     admitted = sorted(chosen[: settings.admit], key=lambda item: item.id)
-    return Manifest(
+    return Admission(
         policy=report.policy,
         seeds={"synthesis": settings.synthesis.seed, "calibration": settings.calibration.seed},
         settings=settings.model_dump(mode="json"),

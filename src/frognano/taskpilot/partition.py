@@ -1,7 +1,8 @@
 """Which modules train, validate and are held out: drawn before anything is made, whole modules at a time.
 
-Modules that import each other, or that hold the same function under whatever name, stay together, so no held-out
-function is imported, called or duplicated by a training task's module. Package ``__init__`` files that only pass
+Modules that import each other, or that hold the same function under whatever name, stay together, and the check of
+``frognano.tasks.splits`` must find nothing: no held-out function is imported, called or duplicated by a training
+task's module. Package ``__init__`` files that only pass
 names on bind nothing together. A repository of one module is all train.
 """
 
@@ -13,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from frognano.records import Split
-from frognano.taskpilot.mutate import Function, Module
+from frognano.taskpilot.mutate import Module
 from frognano.taskpilot.repository import module_name
+from frognano.tasks.splits import breaches, normalised
 
 
 def partition(
@@ -40,7 +42,23 @@ def partition(
             split = max(fitting, key=lambda name: left[name])
             left[split] -= size
             found.update(dict.fromkeys(island, split))
-    return found
+    return _without_breaches(modules, pythonpath, found, islands)
+
+
+def _without_breaches(
+    modules: Mapping[str, Module], pythonpath: Sequence[str], splits: dict[str, Split], islands: Sequence[list[str]]
+) -> dict[str, Split]:
+    """Take from train, group by group, what the check of ``frognano.tasks.splits`` still finds."""
+    sources = {path: module.source for path, module in modules.items()}
+    for _ in islands:
+        found = breaches(sources, splits, pythonpath)
+        if not found:
+            break
+        touching = {breach.module for breach in found}
+        for island in islands:
+            if touching.intersection(island):
+                splits.update(dict.fromkeys(island, "held-out"))
+    return splits
 
 
 def _islands(modules: Mapping[str, Module], pythonpath: Sequence[str]) -> Iterable[set[str]]:
@@ -61,7 +79,7 @@ def _islands(modules: Mapping[str, Module], pythonpath: Sequence[str]) -> Iterab
                 if name in names and PurePosixPath(names[name]).name != "__init__.py":
                     join(path, names[name])
         for function in module.functions():
-            join(path, owners.setdefault(shape(function), path))
+            join(path, owners.setdefault(normalised(function.node), path))
     unique: dict[int, set[str]] = {id(group): group for group in island.values()}
     return unique.values()
 
@@ -77,18 +95,3 @@ def _imports(module: Module, own: str, path: str) -> Iterable[str]:
             origin = ".".join([*above, *([node.module] if node.module else [])])
             yield origin
             yield from (f"{origin}.{alias.name}" for alias in node.names)
-
-
-def shape(function: Function) -> str:
-    """A function's syntax tree without its name, docstring and annotations; names of its own variables numbered."""
-    node = ast.parse(ast.unparse(function.node)).body[0]
-    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    numbers: dict[str, str] = {}
-    for part in ast.walk(node):
-        if isinstance(part, ast.arg):
-            part.annotation = None
-            part.arg = numbers.setdefault(part.arg, f"v{len(numbers)}")
-        elif isinstance(part, ast.Name) and (isinstance(part.ctx, ast.Store) or part.id in numbers):
-            part.id = numbers.setdefault(part.id, f"v{len(numbers)}")
-    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-    return ast.dump(ast.Module([ast.FunctionDef("f", node.args, body, []), *[]], []))

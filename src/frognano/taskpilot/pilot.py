@@ -28,7 +28,7 @@ from frognano.taskpilot.report import SynthesisReport
 from frognano.taskpilot.repository import Repository
 from frognano.taskpilot.screen import screen
 from frognano.taskpilot.workshop import Workshop
-from frognano.tasks.grader import Grader
+from frognano.tasks.grader import Grader, open_grader
 from frognano.tasks.snapshot import SnapshotStore
 
 
@@ -47,7 +47,9 @@ async def synthesise(
     Raises BaselineError for a suite that cannot serve, ConfigError for settings other than the pool's own, and
     SandboxError when sandboxes are lost for good.
     """
-    grader = grader or Grader(backend, store)
+    if grader is None:
+        async with open_grader(backend, store) as opened:
+            return await synthesise(repository, settings, backend, store, pool_dir, progress=progress, grader=opened)
     journal = FileJournal(pool_dir / "journal.jsonl")
     base = store.add(repository.folder)
     pin(journal, {**settings.model_dump(exclude={"workers", "screen_batch"}), "base": base})
@@ -78,4 +80,5 @@ async def synthesise(
                 built = await shop.build(benches, picked, screened)
             with timer.phase("validate"):
                 await shop.validate(built, screened)
+    shop.list_tasks()
     return shop.report()

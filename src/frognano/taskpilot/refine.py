@@ -8,6 +8,7 @@ would be incomplete or would leak is never made. Every version is a task of its 
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -20,9 +21,11 @@ from frognano.taskpilot.journal import Journal
 from frognano.taskpilot.progress import Progress, silent
 from frognano.taskpilot.state import LEVELS
 from frognano.tasks.folder import read_content, read_task, rewrite_record, write_task
+from frognano.tasks.pool import MANIFEST, Pool
 from frognano.tasks.snapshot import SnapshotStore
 
 Direction = Literal["too hard", "too easy"]
+WRITING = ".writing"
 _VERSION = re.compile(r"-r\d+$")
 
 
@@ -215,11 +218,23 @@ def _write(pool_dir: Path, parent: Task, move: Move, measure: Measure, store: Sn
     if (pool_dir / name).exists():
         there = read_task(pool_dir / name)
         if there.statement == task.statement:
+            _list(pool_dir, name)
             return there
         raise FileExistsError(f"{pool_dir / name} holds another statement; use another pool for another policy")
-    folder = write_task(pool_dir, task, read_content(pool_dir / parent.id), store)
+    content = read_content(pool_dir / parent.id)
+    checked = pool_dir / WRITING
+    shutil.rmtree(checked / name, ignore_errors=True)
+    folder = write_task(checked, task, content, store)
     move.draft.save(folder)
+    folder.rename(pool_dir / name)
+    _list(pool_dir, name)
     return task
+
+
+def _list(pool_dir: Path, name: str) -> None:
+    """Enter a version into the pool's manifest, where there is one."""
+    if (pool_dir / MANIFEST).exists() and name not in Pool(pool_dir).ids():
+        Pool(pool_dir).adopt(name)
 
 
 def _keep(pool_dir: Path, tasks: Sequence[Task], measures: Mapping[str, Measure]) -> None:

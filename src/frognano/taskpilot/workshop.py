@@ -28,6 +28,7 @@ from frognano.taskpilot.state import Example
 from frognano.taskpilot.validate import Confirmation, Confirmer, Pass, conclude, outside_damage
 from frognano.tasks.folder import write_task
 from frognano.tasks.grader import Grader
+from frognano.tasks.pool import MANIFEST, Pool
 
 QUESTIONS = 24
 """Candidates per bench program when examples are observed."""
@@ -219,6 +220,16 @@ class Workshop:
     def _refuse(self, stage: str, candidate: Candidate, found: Screened, code: Code) -> None:
         self.funnel.rejected(stage, code)
         self.quota.take(candidate, found, -1)
+
+    def list_tasks(self) -> None:
+        """Enter the accepted tasks into the pool's manifest."""
+        seeds, settings = {"synthesis": self.settings.seed}, self.settings.model_dump(mode="json")
+        listed = (self.pool / MANIFEST).exists()
+        pool = Pool(self.pool) if listed else Pool.create(self.pool, seeds, settings)
+        there = set(pool.ids())
+        for name in sorted(made.task.id for made in self.accepted.values()):
+            if name not in there:
+                pool.adopt(name)
 
     def report(self) -> SynthesisReport:
         """What was made."""

@@ -4,7 +4,8 @@ Reads one JSON request from standard input and writes JSON lines to standard out
 tests once in a given order; ``trace`` runs them and tells which lines each one executes; ``hot`` collects once, then
 forks per candidate, swaps the changed function's code and runs the tests asked for; ``cold`` forks per candidate,
 writes the changed file and lets pytest import everything anew; ``evaluate`` forks likewise and reports what
-expressions give. Every fork has a wall-clock limit, a memory limit and its own process group.
+expressions give. Every fork has a limit on its processor time, a memory limit and its own process group; one that
+only waits is ended by the clock, so a slow machine does not turn a slow test into a hang.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ Json = Dict[str, Any]
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 MESSAGE_CHARS = 300
 REPR_CHARS = 1000
+IDLE_LOOKS = 5
+"""How often, 0.2 seconds apart, a child past its time is seen idle before it is given up."""
 
 
 class Outcomes:
@@ -131,22 +134,26 @@ def told(outcomes: Outcomes) -> Json:
 
 
 def in_fork(work: Callable[[Callable[[Json], None]], None], timeout_s: float) -> Json:
-    """Run ``work`` in a forked child; the last thing it tells, or ``hang`` or ``died``."""
+    """Run ``work`` in a forked child; the last thing it tells, or ``hang`` or ``died``.
+
+    ``timeout_s`` bounds processor seconds, and wall seconds after which nothing in the child runs any more.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _child(work, writing)
+        _child(work, writing, timeout_s)
     os.close(writing)
     try:
-        data, late = _listen(reading, time.monotonic() + timeout_s)
+        data, late = _listen(reading, child, timeout_s)
     finally:
         os.close(reading)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        status = os.waitpid(child, 0)[1]
+    late = late or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF)
     lines = data.splitlines()
     if late:
         last = json.loads(lines[-1]) if lines and data.endswith(b"\n") else {}
@@ -154,7 +161,7 @@ def in_fork(work: Callable[[Callable[[Json], None]], None], timeout_s: float) ->
     return json.loads(lines[-1]) if lines else {"state": "died"}
 
 
-def _child(work: Callable[[Callable[[Json], None]], None], writing: int) -> None:
+def _child(work: Callable[[Callable[[Json], None]], None], writing: int, timeout_s: float) -> None:
     status = 1
     try:
         with contextlib.suppress(OSError):
@@ -162,6 +169,8 @@ def _child(work: Callable[[Callable[[Json], None]], None], writing: int) -> None
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, timeout_s)
         work(lambda result: _write_all(writing, json.dumps(result).encode() + b"\n"))
         status = 0
     except BaseException as error:
@@ -178,16 +187,38 @@ def _write_all(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _listen(descriptor: int, deadline: float) -> tuple[bytes, bool]:
+def _listen(descriptor: int, child: int, timeout_s: float) -> tuple[bytes, bool]:
+    """Everything the child says until it ends; True when it was given up as only waiting."""
     data = b""
+    deadline = time.monotonic() + timeout_s
+    idle, before = 0, -1.0
     while True:
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-            return data, True
+        wait = max(deadline - time.monotonic(), 0.2)
+        if not select.select([descriptor], [], [], wait)[0]:
+            runs, spent = _activity(child)
+            idle = 0 if runs or spent != before else idle + 1
+            before = spent
+            if idle >= IDLE_LOOKS:
+                return data, True
+            continue
         piece = os.read(descriptor, 1 << 16)
         if not piece:
             return data, False
         data += piece
+
+
+def _activity(process: int) -> tuple[bool, float]:
+    """Whether any thread of a process can run, and the processor time it has used (in ticks)."""
+    runs, spent = False, 0.0
+    try:
+        for thread in os.listdir(f"/proc/{process}/task"):
+            with open(f"/proc/{process}/task/{thread}/stat") as stream:
+                fields = stream.read().rsplit(")", 1)[1].split()
+            runs = runs or fields[0] in "RD"
+            spent += float(fields[11]) + float(fields[12])
+    except OSError:
+        return False, spent
+    return runs, spent
 
 
 def read_text(path: str) -> str:
