@@ -1,1 +1,1 @@
-"""The outer loop: TaskPilot and training, iteration by iteration."""
+"""The outer loop: taskpilot and train, iteration by iteration, validation, checkpoint choice."""

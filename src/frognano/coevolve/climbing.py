@@ -102,9 +102,7 @@ async def climbed(
     return outcome
 
 
-def _source(
-    bench: Workbench, pool: PoolTasks, iteration: int, tasks: Sequence[PlacedTask], work: Trainer
-) -> Groups:
+def _source(bench: Workbench, pool: PoolTasks, iteration: int, tasks: Sequence[PlacedTask], work: Trainer) -> Groups:
     evaluation, sections = bench.recipe.evaluation, bench.recipe.at(iteration)
 
     async def load(version: int) -> None:

@@ -18,7 +18,7 @@ from frognano.coevolve import events
 from frognano.coevolve.climbing import climbed
 from frognano.coevolve.outcome import Outcome, write_outcome
 from frognano.coevolve.phases import calibrated, held_out, make_pool
-from frognano.coevolve.workbench import Workbench, open_workbench
+from frognano.coevolve.workbench import PolicyOf, Workbench, open_workbench, token_policy
 from frognano.config.recipe import Recipe
 
 T = TypeVar("T")
@@ -28,17 +28,23 @@ class NothingToTrain(RuntimeError):
     """The loop cannot go on: no task is left that the policy could learn from."""
 
 
-def run(recipe: Recipe, folder: Path, watch: events.Watch = events.silent, pool: Path | None = None) -> Outcome:
+def run(
+    recipe: Recipe,
+    folder: Path,
+    watch: events.Watch = events.silent,
+    pool: Path | None = None,
+    policy_of: PolicyOf = token_policy,
+) -> Outcome:
     """Run the whole loop in ``folder``, or go on with it; ``pool`` may be shared with other runs.
 
     Raises KeyboardInterrupt when it was stopped (Ctrl-C, SIGTERM): the same call goes on.
     """
-    return stoppable(_run(recipe, folder, watch, pool))
 
+    async def work() -> Outcome:
+        async with open_workbench(recipe, folder, watch, pool, policy_of) as bench:
+            return await coevolve(bench)
 
-async def _run(recipe: Recipe, folder: Path, watch: events.Watch, pool: Path | None) -> Outcome:
-    async with open_workbench(recipe, folder, watch, pool) as bench:
-        return await coevolve(bench)
+    return stoppable(work())
 
 
 async def coevolve(bench: Workbench) -> Outcome:
@@ -64,7 +70,7 @@ async def coevolve(bench: Workbench) -> Outcome:
 
 
 def stoppable(work: Coroutine[Any, Any, T]) -> T:
-    """Run ``work`` so that Ctrl-C and SIGTERM end it in order: sandboxes closed, journal whole. KeyboardInterrupt then."""
+    """Run ``work`` so that Ctrl-C and SIGTERM end it in order, sandboxes closed, journal whole; KeyboardInterrupt."""
 
     async def main() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()

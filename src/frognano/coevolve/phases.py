@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from frognano.rollout.episodes import PlacedTask
 from frognano.rollout.evaluate import Measure, TaskScore, evaluate, mean_rate
 from frognano.rollout.journal import EpisodeEntry, Journal
 from frognano.taskpilot.admit import Manifest, admit
+from frognano.taskpilot.calibrate import Solve
 from frognano.taskpilot.pilot import synthesise
 from frognano.taskpilot.refine import RefinementReport, calibrate_and_refine
 from frognano.taskpilot.repository import open_repository
@@ -53,10 +54,10 @@ async def make_pool(bench: Workbench) -> PoolTasks:
             bench.backend,
             bench.store,
             bench.tasks,
-            lambda phase, done, total: bench.watch(
+            progress=lambda phase, done, total: bench.watch(
                 events.PhaseAdvanced(name=f"{name}: {phase}", done=done, total=total)
             ),
-            bench.grader,
+            grader=bench.grader,
         )
         bench.watch(events.Told(text=report.text()))
         journal.finish_phase(name, report.tasks)
@@ -82,7 +83,9 @@ def held_out_phase(iteration: int) -> str:
     return "start: held-out" if iteration == 0 else f"iteration {iteration}: held-out"
 
 
-async def scored(bench: Workbench, name: str, ids: Sequence[str], episodes: int, *, told: bool = True) -> list[TaskScore]:
+async def scored(
+    bench: Workbench, name: str, ids: Sequence[str], episodes: int, *, told: bool = True
+) -> list[TaskScore]:
     """Scores of the policy in the engine on raw tasks; the phase ``name`` is run once."""
     journal = bench.journal
     kept = journal.get("scores", name)
@@ -121,7 +124,7 @@ async def calibrated(bench: Workbench, pool: PoolTasks, iteration: int, checkpoi
             settings,
             bench.store,
             journal=_PilotJournal(journal, name),
-            policy=f"{checkpoint_name(bench, checkpoint)}",
+            policy=checkpoint_name(bench, checkpoint),
         )
         manifest = admit(folder, report, settings, {"train": wanted})
         manifest.save(folder)
@@ -142,7 +145,7 @@ def _tell_calibration(bench: Workbench, iteration: int, report: RefinementReport
     bench.watch(events.Told(text=report.text()))
 
 
-def _solver(bench: Workbench, folder: Path, iteration: int) -> Callable[[Task, int, int], Any]:
+def _solver(bench: Workbench, folder: Path, iteration: int) -> Solve:
     """What calibration calls to have episodes run; fresh seeds give fresh episodes."""
     settings = bench.recipe.at(iteration).leaf
 

@@ -6,7 +6,7 @@ The journal comes first, so that a folder in use or a changed recipe is refused 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,9 +84,22 @@ def _state_of(checkpoint: Path) -> Mapping[str, Tensor]:
     return state
 
 
+PolicyOf = Callable[[Recipe, LoadedModel], TokenPolicy]
+
+
+def token_policy(recipe: Recipe, loaded: LoadedModel) -> TokenPolicy:
+    """The in-process engine on a loaded model."""
+    engine = TorchEngine(loaded.model, recipe.model.engine)
+    return TokenPolicy(engine, ChatFormat(loaded.tokenizer), Path(recipe.model.checkpoint).name)
+
+
 @asynccontextmanager
 async def open_workbench(
-    recipe: Recipe, folder: Path, watch: events.Watch = events.silent, pool: Path | None = None
+    recipe: Recipe,
+    folder: Path,
+    watch: events.Watch = events.silent,
+    pool: Path | None = None,
+    policy_of: PolicyOf = token_policy,
 ) -> AsyncIterator[Workbench]:
     """Open the run in ``folder``; raises RunLocked, RecipeChanged, CheckpointFolderError, SandboxError."""
     async with AsyncExitStack() as stack:
@@ -98,7 +111,7 @@ async def open_workbench(
         loaded = await asyncio.to_thread(load_model, recipe.model.checkpoint)
         backend = await stack.enter_async_context(_backend(recipe.sandbox))
         grader = await _grader(stack, recipe, backend, store, limits)
-        policy = await stack.enter_async_context(_policy(recipe, loaded))
+        policy = await stack.enter_async_context(policy_of(recipe, loaded))
         runner = EpisodeRunner(
             backend=backend,
             store=store,
@@ -111,9 +124,7 @@ async def open_workbench(
             on_episode=lambda attempt, trajectory: watch(_ended(attempt, trajectory)),
         )
         collector = await stack.enter_async_context(Collector(runner, journal, recipe.model.engine.wave))
-        yield Workbench(
-            recipe, folder, pool, watch, journal, store, backend, grader, policy, collector, loaded.folder
-        )
+        yield Workbench(recipe, folder, pool, watch, journal, store, backend, grader, policy, collector, loaded.folder)
 
 
 def _limits(settings: SandboxSettings) -> Limits:
@@ -136,12 +147,6 @@ async def _grader(
         return Grader(backend, store, settings)
     judge = await stack.enter_async_context(ForkedJudge(store, limits, idle=2 * recipe.rollout.graders))
     return Grader(None, store, settings, judge=judge)
-
-
-def _policy(recipe: Recipe, loaded: LoadedModel) -> TokenPolicy:
-    engine = TorchEngine(loaded.model, recipe.model.engine)
-    label = Path(recipe.model.checkpoint).name
-    return TokenPolicy(engine, ChatFormat(loaded.tokenizer), label)
 
 
 def _ended(attempt: Attempt, trajectory: Trajectory) -> events.EpisodeEnded:

@@ -1,0 +1,15 @@
+"""The whole loop on a small repository, with real sandboxes, engine, grader and learner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest_coevolve import coin_policy
+
+from frognano.config.recipe import Recipe
+
+
+def test_x(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
+    pass
