@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-from conftest_coevolve import coin_policy
-
 from frognano.config.recipe import Recipe
 
 

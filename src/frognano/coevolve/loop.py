@@ -51,9 +51,10 @@ async def coevolve(bench: Workbench) -> Outcome:
     """The loop itself."""
     recipe = bench.recipe
     pool = await make_pool(bench)
-    checkpoint, rungs = bench.start, []
-    if recipe.evaluation.start:
-        rungs.append(await held_out(bench, pool, checkpoint, 0))
+    if not pool.train:
+        raise NothingToTrain(f"no task for training came out of {recipe.source.repository}; see {bench.tasks}")
+    checkpoint = bench.start
+    rungs = await held_out(bench, pool, checkpoint, 0) if recipe.evaluation.start else []
     for iteration in range(1, recipe.coevolve.iterations + 1):
         tasks = await calibrated(bench, pool, iteration, checkpoint)
         if not tasks:
@@ -63,9 +64,7 @@ async def coevolve(bench: Workbench) -> Outcome:
             )
         outcome = await climbed(bench, pool, iteration, checkpoint, tasks)
         checkpoint = Path(outcome.checkpoint)
-        rungs.append(
-            await held_out(bench, pool, checkpoint, iteration, trained_on=outcome.tasks, updates=outcome.updates)
-        )
+        rungs += await held_out(bench, pool, checkpoint, iteration, trained_on=outcome.tasks, updates=outcome.updates)
     return await asyncio.to_thread(write_outcome, bench, rungs, checkpoint)
 
 

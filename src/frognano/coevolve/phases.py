@@ -68,14 +68,16 @@ async def make_pool(bench: Workbench) -> PoolTasks:
 
 async def held_out(
     bench: Workbench, pool: PoolTasks, checkpoint: Path, iteration: int, *, trained_on: int = 0, updates: int = 0
-) -> Rung:
-    """The rung of the ladder that a checkpoint stands on; iteration 0 is the start."""
+) -> list[Rung]:
+    """The rung of the ladder that a checkpoint stands on; iteration 0 is the start. None without held-out tasks."""
     name = held_out_phase(iteration)
+    if not pool.held_out:
+        return []
     await bench.use(checkpoint)
     scores = await scored(bench, name, pool.held_out, bench.recipe.evaluation.episodes)
     found = rung(iteration, str(checkpoint), scores, trained_on, updates)
     bench.watch(events.Climbed(rung=found))
-    return found
+    return [found]
 
 
 def held_out_phase(iteration: int) -> str:
