@@ -55,7 +55,7 @@ async def make_pool(bench: Workbench) -> PoolTasks:
             bench.store,
             bench.tasks,
             progress=lambda phase, done, total: bench.watch(
-                events.PhaseAdvanced(name=f"{name}: {phase}", done=done, total=total)
+                events.PhaseAdvanced(name=name, done=done, total=total, step=phase)
             ),
             grader=bench.grader,
         )

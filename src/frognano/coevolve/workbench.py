@@ -27,8 +27,7 @@ from frognano.rollout.journal import Journal
 from frognano.sandbox import runner as resident
 from frognano.sandbox.contract import Limits
 from frognano.sandbox.local import LocalBackend
-from frognano.tasks.forked import ForkedJudge
-from frognano.tasks.grader import Grader, GraderSettings
+from frognano.tasks.grader import Grader, GraderSettings, open_grader
 from frognano.tasks.snapshot import SnapshotStore
 
 
@@ -110,7 +109,7 @@ async def open_workbench(
         limits = _limits(recipe.sandbox)
         loaded = await asyncio.to_thread(load_model, recipe.model.checkpoint)
         backend = await stack.enter_async_context(_backend(recipe.sandbox))
-        grader = await _grader(stack, recipe, backend, store, limits)
+        grader = await stack.enter_async_context(open_grader(backend, store, _grading(recipe, limits)))
         policy = await stack.enter_async_context(policy_of(recipe, loaded))
         runner = EpisodeRunner(
             backend=backend,
@@ -136,17 +135,14 @@ def _backend(settings: SandboxSettings) -> LocalBackend:
     return LocalBackend(residents, warm=settings.warm, no_isolation=not settings.isolation)
 
 
-async def _grader(
-    stack: AsyncExitStack, recipe: Recipe, backend: LocalBackend, store: SnapshotStore, limits: Limits
-) -> Grader:
-    """A grader whose test processes are forked; without isolation a plain one."""
-    settings = GraderSettings(
-        workers=recipe.rollout.graders, memory_mb=limits.memory_mb, pids=limits.pids, disk_mb=limits.disk_mb
+def _grading(recipe: Recipe, limits: Limits) -> GraderSettings:
+    return GraderSettings(
+        mode=recipe.rollout.grading,
+        workers=recipe.rollout.graders,
+        memory_mb=limits.memory_mb,
+        pids=limits.pids,
+        disk_mb=limits.disk_mb,
     )
-    if not recipe.sandbox.isolation:
-        return Grader(backend, store, settings)
-    judge = await stack.enter_async_context(ForkedJudge(store, limits, idle=2 * recipe.rollout.graders))
-    return Grader(None, store, settings, judge=judge)
 
 
 def _ended(attempt: Attempt, trajectory: Trajectory) -> events.EpisodeEnded:
