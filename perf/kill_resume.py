@@ -93,7 +93,7 @@ def _child(recipe_file: Path, folder: Path) -> int:
 
     pool = recipe_file.parent / "pool"
     try:
-        outcome = run(load_recipe(recipe_file), folder, watch, pool, coin_policy(pool, folder))
+        outcome = run(load_recipe(recipe_file), folder, watch=watch, pool=pool, policy_of=coin_policy(pool, folder))
     except (JournalError, CheckpointError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 3

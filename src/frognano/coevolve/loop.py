@@ -31,6 +31,7 @@ class NothingToTrain(RuntimeError):
 def run(
     recipe: Recipe,
     folder: Path,
+    *,
     watch: events.Watch = events.silent,
     pool: Path | None = None,
     policy_of: PolicyOf = token_policy,

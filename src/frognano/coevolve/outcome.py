@@ -12,6 +12,9 @@ from frognano.coevolve.workbench import Workbench
 from frognano.records import Record
 from frognano.report.episode import episode_text_of
 from frognano.report.ladder import Rung, histogram_text, ladder_text
+from frognano.rollout.evaluate import TaskScore
+
+SCORES = "scores.json"
 
 
 class Outcome(Record):
@@ -44,10 +47,14 @@ def write_outcome(bench: Workbench, rungs: Sequence[Rung], checkpoint: Path) -> 
     rates = bench.journal.values("rates")
     histograms = [f"p̂ before iteration {number}\n{histogram_text(values)}" for number, values in rates.items()]
     _replace(folder / "ladder.json", json.dumps([row.model_dump(mode="json") for row in rungs], indent=1) + "\n")
-    _replace(folder / "report.txt", "\n\n".join([ladder_text(rungs), *histograms]) + "\n")
+    scores = {str(row.iteration): bench.journal.get("scores", held_out_phase(row.iteration)) for row in rungs}
+    _replace(folder / SCORES, json.dumps(scores) + "\n")
+    funnel = (bench.journal.get("phase", "synthesis") or {}).get("text", "")
+    _replace(folder / "report.txt", "\n\n".join([ladder_text(rungs), *histograms, funnel]) + "\n")
     paths = {
         "report": folder / "report.txt",
         "ladder as data": folder / "ladder.json",
+        "held-out scores": folder / SCORES,
         "final checkpoint": checkpoint,
         "tasks": bench.tasks,
         "calibrated tasks": folder / "tasks",
@@ -57,6 +64,12 @@ def write_outcome(bench: Workbench, rungs: Sequence[Rung], checkpoint: Path) -> 
     }
     solved = solved_episode(bench, rungs[-1].iteration if rungs else 0)
     return Outcome(folder=folder, rungs=tuple(rungs), checkpoint=checkpoint, paths=paths, solved=solved)
+
+
+def read_scores(folder: Path) -> dict[int, list[TaskScore]]:
+    """Iteration → held-out scores, of a finished run."""
+    found = json.loads((folder / SCORES).read_text())
+    return {int(number): [TaskScore.model_validate(row) for row in rows] for number, rows in found.items()}
 
 
 def solved_episode(bench: Workbench, iteration: int) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import shutil
@@ -18,7 +19,7 @@ from frognano.report.ladder import Rung, rung
 from frognano.rollout.episodes import PlacedTask
 from frognano.rollout.evaluate import Measure, TaskScore, evaluate, mean_rate
 from frognano.rollout.journal import EpisodeEntry, Journal
-from frognano.taskpilot.admit import Manifest, admit
+from frognano.taskpilot.admit import Admission, admit
 from frognano.taskpilot.calibrate import Solve
 from frognano.taskpilot.pilot import synthesise
 from frognano.taskpilot.refine import RefinementReport, calibrate_and_refine
@@ -43,27 +44,39 @@ class PoolTasks:
 
 
 async def make_pool(bench: Workbench) -> PoolTasks:
-    """Snapshot and synthesis; a pool that is there already goes on where it stopped."""
-    name, journal = "synthesis", bench.journal
+    """Snapshot and synthesis; a pool that is there already goes on where it stopped, a finished one is taken."""
+    name, journal, made = "synthesis", bench.journal, bench.pool / "made.json"
+    repository = open_repository(bench.recipe.source.repository)
+    settings = bench.recipe.taskpilot.synthesis
     if not journal.phase_done(name):
-        bench.watch(events.PhaseBegan(name=name, unit="tasks"))
-        repository = open_repository(bench.recipe.source.repository)
-        report = await synthesise(
-            repository,
-            bench.recipe.taskpilot.synthesis,
-            bench.backend,
-            bench.store,
-            bench.tasks,
-            progress=lambda phase, done, total: bench.watch(
-                events.PhaseAdvanced(name=name, done=done, total=total, step=phase)
-            ),
-            grader=bench.grader,
-        )
-        bench.watch(events.Told(text=report.text()))
-        journal.finish_phase(name, report.tasks)
-        bench.watch(events.PhaseEnded(name=name, text=f"{report.count} validated tasks"))
-    tasks = journal.get("phase", name) or {}
+        about = settings.model_dump(mode="json", exclude={"workers"}) | {"repository": str(repository.folder)}
+        finished = json.loads(made.read_text()) if made.exists() else {}
+        if finished.get("about") != about:
+            bench.watch(events.PhaseBegan(name=name, unit="tasks"))
+            report = await synthesise(
+                repository,
+                settings,
+                bench.backend,
+                bench.store,
+                bench.tasks,
+                progress=lambda phase, done, total: bench.watch(
+                    events.PhaseAdvanced(name=name, done=done, total=total, step=phase)
+                ),
+                grader=bench.grader,
+            )
+            bench.watch(events.Told(text=report.text()))
+            bench.watch(events.PhaseEnded(name=name, text=f"{report.count} validated tasks"))
+            finished = {"about": about, "tasks": report.tasks, "text": report.text()}
+            _write_json(made, finished)
+        journal.finish_phase(name, {"tasks": finished["tasks"], "text": finished["text"]})
+    tasks = (journal.get("phase", name) or {})["tasks"]
     return PoolTasks(*(tuple(tasks.get(split, ())) for split in ("train", "validation", "held-out")))
+
+
+def _write_json(path: Path, value: Any) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(json.dumps(value, indent=1) + "\n")
+    os.replace(partial, path)
 
 
 async def held_out(
@@ -128,10 +141,10 @@ async def calibrated(bench: Workbench, pool: PoolTasks, iteration: int, checkpoi
             journal=_PilotJournal(journal, name),
             policy=checkpoint_name(bench, checkpoint),
         )
-        manifest = admit(folder, report, settings, {"train": wanted})
-        manifest.save(folder)
-        _tell_calibration(bench, iteration, report, manifest)
-        chosen = [item.id for item in manifest.admitted]
+        admission = admit(folder, report, settings, {"train": wanted})
+        admission.save(folder)
+        _tell_calibration(bench, iteration, report, admission)
+        chosen = [item.id for item in admission.admitted]
         if loop.tasks == "random":
             draw = random.Random(f"random tasks:{loop.seed}:{iteration}")
             chosen = sorted(draw.sample(wanted, min(len(chosen), len(wanted))))
@@ -140,9 +153,9 @@ async def calibrated(bench: Workbench, pool: PoolTasks, iteration: int, checkpoi
     return [placed_task(folder, task_id) for task_id in journal.get("phase", name) or ()]
 
 
-def _tell_calibration(bench: Workbench, iteration: int, report: RefinementReport, manifest: Manifest) -> None:
+def _tell_calibration(bench: Workbench, iteration: int, report: RefinementReport, admission: Admission) -> None:
     rates = tuple(measure.p_hat for measure in report.first() if measure.episodes)
-    bench.watch(events.Calibrated(iteration=iteration, rates=rates, admitted=len(manifest.admitted)))
+    bench.watch(events.Calibrated(iteration=iteration, rates=rates, admitted=len(admission.admitted)))
     bench.journal.put("rates", str(iteration), list(rates))
     bench.watch(events.Told(text=report.text()))
 
