@@ -35,6 +35,8 @@ class Board:
     """Phase → episodes it is expected to need."""
     clock: Callable[[], float] = time.monotonic
     phase: str = ""
+    step: str = ""
+    """Part of the phase, where it has parts."""
     done: int = 0
     total: int = 0
     unit: str = "episodes"
@@ -63,7 +65,7 @@ class Board:
             case events.PhaseBegan():
                 self._begin(event)
             case events.PhaseAdvanced():
-                self.done, self.total = event.done, event.total
+                self.done, self.total, self.step = event.done, event.total, event.step
                 self._advance(event.name, event.done / event.total if event.total else 0.0)
             case events.PhaseEnded():
                 self._advance(event.name, 1.0)
@@ -82,7 +84,8 @@ class Board:
                 self.rungs.append(event.rung)
 
     def _begin(self, event: events.PhaseBegan) -> None:
-        self.phase, self.total, self.done, self.unit = event.name, event.total, 0, event.unit
+        self.phase, self.step, self.unit = event.name, "", event.unit
+        self.total, self.done = event.total, 0
         self.rewards, self.update = [], None
         for name in self.shares:
             # Whatever stands before this phase in the plan is done, here or before the run was resumed.

@@ -29,6 +29,8 @@ class PhaseAdvanced(Event):
     name: str
     done: int
     total: int
+    step: str = ""
+    """Part of the phase that is meant, where it has parts."""
 
 
 class PhaseEnded(Event):

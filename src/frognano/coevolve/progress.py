@@ -44,7 +44,8 @@ def spark(values: list[float]) -> str:
 def status(board: Board) -> list[str]:
     """The board as lines of text."""
     counted = f"  {board.done}/{board.total} {board.unit}" if board.total else ""
-    lines = [f"{board.phase or 'starting'}{counted}"]
+    step = f", {board.step}" if board.step else ""
+    lines = [f"{board.phase or 'starting'}{step}{counted}"]
     update = board.update
     if update is not None:
         lines.append(

@@ -60,6 +60,8 @@ class RolloutSettings(Settings):
     """Episodes at once."""
     graders: int = Field(default=2, ge=1)
     """Verdicts worked on at once."""
+    grading: Literal["auto", "forked", "cold"] = "auto"
+    """Tests run in a warm forked interpreter, in one cold sandbox for each verdict, or forked where it works."""
     retries: int = Field(default=2, ge=0)
     """Further tries of an episode that ended without a verdict; another exit is never repeated."""
     reuse_verdicts: bool = True

@@ -1,0 +1,324 @@
+"""Kills a short loop with -9 at random moments and resumes it; the end must be that of an undisturbed run.
+
+At lag bound 0 (one thread, lock-step) ladder, journal and weights are compared bit by bit; above 0 the invariants are:
+as many updates as planned, no group trained on twice, no task skipped, no lag over the bound. Then: a changed recipe is
+refused with its keys, a full disk and a second process end in clear errors and lose nothing.
+
+    python perf/kill_resume.py                       # twenty kills, lag 0, then twenty at lag 1, then the refusals
+    python perf/kill_resume.py --kills 3 --lag 0     # a short form
+
+The policy is a random tiny model that tosses a coin (``coin.py``): the journal cannot tell it from a good one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+READY = "ready"
+
+
+def main() -> int:
+    """Run what was asked for; 0 when everything held."""
+    options = _options()
+    if options.child is not None:
+        return _child(options.child, options.folder)
+    with tempfile.TemporaryDirectory(prefix="frognano-kill-") as made:
+        work = Path(options.work or made)
+        work.mkdir(parents=True, exist_ok=True)
+        faults = []
+        for lag in options.lag:
+            faults += killed_runs(work, lag, options.kills, options.seed)
+        if not options.no_refusals:
+            faults += refusals(work)
+    for fault in faults:
+        print(f"FAILED: {fault}")
+    print("everything held" if not faults else f"{len(faults)} faults")
+    return 1 if faults else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--kills", type=int, default=20, help="kills of each disturbed run")
+    parser.add_argument(
+        "--lag", type=int, action="append", choices=(0, 1, 3), help="lag bounds to try; default 0 and 1"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the moments")
+    parser.add_argument("--work", help="folder to work in; default one that is removed")
+    parser.add_argument(
+        "--no-refusals", action="store_true", help="leave out changed recipe, full disk, second process"
+    )
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.lag = options.lag or [0, 1]
+    return options
+
+
+# The run that is killed
+
+
+def _child(recipe_file: Path, folder: Path) -> int:
+    """One run, or the rest of one; says when it is ready to be killed."""
+    import torch
+    from coin import coin_policy
+
+    from frognano.coevolve.events import Event
+    from frognano.coevolve.loop import run
+    from frognano.config.recipe import load_recipe
+    from frognano.rollout.journal import JournalError
+    from frognano.train.checkpoint import CheckpointError
+
+    torch.set_num_threads(1)
+    told = False
+
+    def watch(_event: Event) -> None:
+        nonlocal told
+        if not told:
+            print(READY, flush=True)
+            told = True
+
+    pool = recipe_file.parent / "pool"
+    try:
+        outcome = run(load_recipe(recipe_file), folder, watch=watch, pool=pool, policy_of=coin_policy(pool, folder))
+    except (JournalError, CheckpointError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 3
+    print(outcome.checkpoint)
+    return 0
+
+
+def _command(recipe: Path, folder: Path) -> list[str]:
+    return [sys.executable, str(Path(__file__).resolve()), "--child", str(recipe), "--folder", str(folder)]
+
+
+def _prepare(work: Path, lag: int, name: str = "", **train: Any) -> Path:
+    """The recipe file of a run; source, checkpoint and pool are shared by all."""
+    from coin import coin_recipe, make_checkpoint, make_repository
+
+    from frognano.config.recipe import dump_recipe
+
+    if not (work / "pad").exists():
+        make_repository(work / "pad")
+        make_checkpoint(work / "checkpoint")
+    recipe = coin_recipe(
+        work / "pad", work / "checkpoint", train={"max_lag": lag, **train}, model={"engine": {"wave": lag == 0}}
+    )
+    path = work / f"lag-{lag}{name}.yaml"
+    path.write_text(dump_recipe(recipe))
+    return path
+
+
+def _finish(recipe: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(_command(recipe, folder), capture_output=True, text=True, check=False)
+
+
+def killed_runs(work: Path, lag: int, kills: int, seed: int) -> list[str]:
+    """One undisturbed and one disturbed run; what differs that must not."""
+    recipe = _prepare(work, lag)
+    calm, disturbed = work / f"calm-{lag}", work / f"killed-{lag}"
+    for folder in (calm, disturbed):
+        shutil.rmtree(folder, ignore_errors=True)
+    _finish(recipe, calm)  # makes the pool, so that the next one times the run alone
+    shutil.rmtree(calm)
+    began = time.monotonic()
+    done = _finish(recipe, calm)
+    seconds = time.monotonic() - began
+    if done.returncode:
+        return [f"lag {lag}: the undisturbed run failed: {done.stderr[-2000:]}"]
+    print(f"lag {lag}: undisturbed {seconds:.1f} s")
+    count = _kill_again_and_again(recipe, disturbed, kills, seconds, random.Random(f"{seed}:{lag}"))
+    done = _finish(recipe, disturbed)
+    if done.returncode:
+        return [f"lag {lag}: the killed run did not end: {done.stderr[-2000:]}"]
+    print(f"lag {lag}: killed {count} times")
+    faults = [f"lag {lag}: {fault}" for fault in broken_invariants(disturbed, lag)]
+    if lag == 0:
+        faults += [f"lag 0: {fault}" for fault in differences(calm, disturbed)]
+    return faults
+
+
+def _kill_again_and_again(recipe: Path, folder: Path, kills: int, seconds: float, moments: random.Random) -> int:
+    """Start, wait a random while, kill -9; the number of kills that met a living run."""
+    met = 0
+    for number in range(kills):
+        child = subprocess.Popen(_command(recipe, folder), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert child.stdout is not None
+        # Every fourth kill comes while the run is still opening; the others anywhere in what is left of it.
+        if number % 4:
+            child.stdout.readline()
+        try:
+            child.wait(moments.uniform(0, 1.5 * seconds / max(kills, 1)))
+        except subprocess.TimeoutExpired:
+            met += 1
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+    return met
+
+
+# What must hold
+
+
+def broken_invariants(folder: Path, lag: int) -> list[str]:
+    """What the journal of a finished run says that it must not."""
+    db = sqlite3.connect(f"file:{folder / 'journal.sqlite'}?mode=ro", uri=True)
+    recipe = json.loads(db.execute("SELECT value FROM run WHERE key = 'recipe'").fetchone()[0])
+    train, faults = recipe["train"], []
+    for (climb,) in db.execute("SELECT DISTINCT climb FROM updates").fetchall():
+        numbers = [row[0] for row in db.execute("SELECT number FROM updates WHERE climb = ? ORDER BY number", (climb,))]
+        if numbers != list(range(1, train["updates"] + 1)):
+            faults.append(f"{climb}: updates {numbers}")
+        groups = db.execute(
+            "SELECT seq, id, state, number FROM groups WHERE climb = ? ORDER BY seq", (climb,)
+        ).fetchall()
+        if [group[0] for group in groups] != list(range(len(groups))):
+            faults.append(f"{climb}: groups are missing from the sequence")
+        faults += [f"{climb}: group {group[1]} was left {group[2]}" for group in groups if group[2] == "started"]
+        trained = Counter(group[3] for group in groups if group[2] == "consumed")
+        over = {number: count for number, count in trained.items() if count > train["groups"]}
+        if over:
+            faults.append(f"{climb}: more groups than an update takes: {over}")
+        for _, name, state, _ in groups:
+            count = db.execute("SELECT COUNT(*) FROM episodes WHERE scope = ?", (name,)).fetchone()[0]
+            if state == "consumed" and count != train["group_size"]:
+                faults.append(f"{climb}: {name} was trained on with {count} episodes")
+        for number, metrics in db.execute("SELECT number, metrics FROM updates WHERE climb = ?", (climb,)):
+            found = json.loads(metrics)
+            if found["lag_max"] > lag:
+                faults.append(f"{climb}: update {number} has lag {found['lag_max']}")
+            if found["groups"] != trained.get(number, 0):
+                faults.append(
+                    f"{climb}: update {number} names {found['groups']} groups, {trained.get(number, 0)} are its"
+                )
+    db.close()
+    return faults
+
+
+_EXACT = {
+    "groups": "SELECT climb, seq, id, task_id, version, state, reason, number FROM groups ORDER BY climb, seq",
+    "updates": "SELECT climb, number, version, checkpoint FROM updates ORDER BY climb, number",
+    "validations": "SELECT climb, number, version, score FROM validations ORDER BY climb, number",
+    "episodes": "SELECT scope, id, task_id, reward, reason, exit_reason, sampled, context_tokens FROM episodes"
+    " ORDER BY scope, id",
+}
+
+
+def differences(calm: Path, disturbed: Path) -> list[str]:
+    """Where two runs differ that must be equal: journal, ladder, every file of every checkpoint."""
+    faults = []
+    rows = [_rows(folder) for folder in (calm, disturbed)]
+    for table in _EXACT:
+        if rows[0][table] != rows[1][table]:
+            pair = next((a, b) for a, b in zip(rows[0][table], rows[1][table], strict=False) if a != b)
+            faults.append(f"{table} differ: {pair}")
+    hashes = [_hashes(folder / "checkpoints") for folder in (calm, disturbed)]
+    if hashes[0] != hashes[1] or not hashes[0]:
+        names = sorted(key for key in hashes[0].keys() | hashes[1].keys() if hashes[0].get(key) != hashes[1].get(key))
+        faults.append(f"checkpoints differ: {names or 'there are none'}")
+    ladders = [_ladder(folder) for folder in (calm, disturbed)]
+    if ladders[0] != ladders[1]:
+        faults.append("ladders differ")
+    return faults
+
+
+def _rows(folder: Path) -> dict[str, list[Any]]:
+    db = sqlite3.connect(f"file:{folder / 'journal.sqlite'}?mode=ro", uri=True)
+    found = {table: db.execute(query).fetchall() for table, query in _EXACT.items()}
+    db.close()
+    return found
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _ladder(folder: Path) -> list[Any]:
+    rungs: list[Any] = json.loads((folder / "ladder.json").read_text())
+    return [{key: value for key, value in rung.items() if key != "checkpoint"} for rung in rungs]
+
+
+# Refusals
+
+
+def refusals(work: Path) -> list[str]:
+    """A changed recipe, two processes, a full disk."""
+    return [*changed_recipe(work), *two_processes(work), *full_disk(work)]
+
+
+def changed_recipe(work: Path) -> list[str]:
+    """A run goes on only with its own recipe; the keys that differ are named."""
+    folder = work / "changed"
+    shutil.rmtree(folder, ignore_errors=True)
+    first = _finish(_prepare(work, 0, updates=1), folder)
+    other = _finish(_prepare(work, 0, "-other", updates=2, groups=1), folder)
+    again = _finish(_prepare(work, 0, updates=1), folder)
+    named = all(key in other.stderr for key in ("train.updates", "train.groups"))
+    faults = [] if other.returncode == 3 and named else [f"a changed recipe was not refused: {other.stderr[-500:]}"]
+    if first.returncode or again.returncode:
+        faults.append(f"the run with its own recipe failed: {first.stderr[-500:]}{again.stderr[-500:]}")
+    return faults
+
+
+def two_processes(work: Path) -> list[str]:
+    """The second one is refused and the first one goes on."""
+    folder, recipe = work / "twice", _prepare(work, 1)
+    shutil.rmtree(folder, ignore_errors=True)
+    first = subprocess.Popen(_command(recipe, folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert first.stdout is not None
+    first.stdout.readline()
+    second = _finish(recipe, folder)
+    _, errors = first.communicate()
+    faults = []
+    if second.returncode != 3 or f"in use by process {first.pid}" not in second.stderr:
+        faults.append(f"a second process was not refused: {second.stderr[-500:]}")
+    if first.returncode:
+        faults.append(f"the first process did not go on: {errors[-500:]}")
+    return faults + [f"two processes: {fault}" for fault in broken_invariants(folder, 1)]
+
+
+def full_disk(work: Path) -> list[str]:
+    """On a disk of a few hundred kilobytes the run ends with DiskFull; with room it goes on to the same end."""
+    calm, small = work / "calm-0", work / "small"
+    recipe = _prepare(work, 0)
+    if not calm.exists():
+        _finish(recipe, calm)
+    small.mkdir(exist_ok=True)
+    script = (
+        'mount -t tmpfs -o size="$1" none "$0" && shift\n'
+        'for size in 400k 900k 1400k; do mount -o remount,size=$size "$0"; "$@"; echo "code $?" >&2; done\n'
+        'mount -o remount,size=500m "$0"; "$@"; code=$?; cp -r "$0/run" "$0.saved"; exit $code\n'
+    )
+    saved = small.with_name("small.saved")
+    shutil.rmtree(saved, ignore_errors=True)
+    unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+    command = [*unshare, "sh", "-c", script, str(small), "400k", *_command(recipe, small / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "code" not in done.stderr:
+        print(f"full disk: left out, no small disk can be mounted here: {done.stderr.strip()[-200:]}")
+        return []
+    faults = [] if "DiskFull" in done.stderr else [f"a full disk gave no clear error: {done.stderr[-1500:]}"]
+    if done.returncode:
+        return [*faults, f"with room again the run did not go on: {done.stderr[-1500:]}"]
+    return faults + [f"full disk: {fault}" for fault in differences(calm, saved)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

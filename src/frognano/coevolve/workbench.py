@@ -1,0 +1,158 @@
+"""Everything that one run holds open: journal, snapshots, sandboxes, grader, engine; opened and closed together.
+
+The journal comes first, so that a folder in use or a changed recipe is refused before anything else happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from frognano.coevolve import events
+from frognano.config.recipe import FREE, Recipe, SandboxSettings, dump_recipe
+from frognano.policy.chat import ChatFormat
+from frognano.policy.checkpoint import LoadedModel, checkpoint_folder, load_model
+from frognano.policy.engine import TorchEngine
+from frognano.policy.token_policy import TokenPolicy
+from frognano.records import Trajectory
+from frognano.rollout.collect import Collector
+from frognano.rollout.episodes import Attempt, EpisodeRunner
+from frognano.rollout.grading import Gradings
+from frognano.rollout.journal import Journal
+from frognano.sandbox import runner as resident
+from frognano.sandbox.contract import Limits
+from frognano.sandbox.local import LocalBackend
+from frognano.tasks.grader import Grader, GraderSettings, open_grader
+from frognano.tasks.snapshot import SnapshotStore
+
+
+@dataclass
+class Workbench:
+    """The open parts of one run."""
+
+    recipe: Recipe
+    folder: Path
+    """The run folder."""
+    pool: Path
+    """Folder of the tasks and snapshots that the run draws on; several runs may share one."""
+    watch: events.Watch
+    journal: Journal
+    store: SnapshotStore
+    backend: LocalBackend
+    grader: Grader
+    policy: TokenPolicy
+    collector: Collector
+    present: Path
+    """Checkpoint folder of the weights in the engine."""
+
+    @property
+    def tasks(self) -> Path:
+        """Folder of the raw validated tasks."""
+        return self.pool / "tasks"
+
+    @property
+    def logs(self) -> Path:
+        """Folder of the step logs."""
+        return self.folder / "episodes"
+
+    @property
+    def start(self) -> Path:
+        """Folder of the starting checkpoint."""
+        return checkpoint_folder(self.recipe.model.checkpoint)
+
+    async def use(self, checkpoint: Path) -> None:
+        """Put the weights of a checkpoint folder into the engine."""
+        if checkpoint != self.present:
+            state = await asyncio.to_thread(_state_of, checkpoint)
+            await self.policy.update(state, 0)
+            self.present = checkpoint
+
+    async def hand_over(self, state: Mapping[str, Tensor], version: int) -> None:
+        """Put a learner's weights into the engine."""
+        await self.policy.update(state, version)
+        self.present = Path()
+
+
+def _state_of(checkpoint: Path) -> Mapping[str, Tensor]:
+    state: Mapping[str, Tensor] = load_model(checkpoint).model.state_dict()
+    return state
+
+
+PolicyOf = Callable[[Recipe, LoadedModel], TokenPolicy]
+
+
+def token_policy(recipe: Recipe, loaded: LoadedModel) -> TokenPolicy:
+    """The in-process engine on a loaded model."""
+    engine = TorchEngine(loaded.model, recipe.model.engine)
+    return TokenPolicy(engine, ChatFormat(loaded.tokenizer), Path(recipe.model.checkpoint).name)
+
+
+@asynccontextmanager
+async def open_workbench(
+    recipe: Recipe,
+    folder: Path,
+    watch: events.Watch = events.silent,
+    pool: Path | None = None,
+    policy_of: PolicyOf = token_policy,
+) -> AsyncIterator[Workbench]:
+    """Open the run in ``folder``; raises RunLocked, RecipeChanged, CheckpointFolderError, SandboxError."""
+    async with AsyncExitStack() as stack:
+        journal = stack.enter_context(Journal(folder, recipe.model_dump(mode="json"), FREE))
+        (folder / "recipe.yaml").write_text(dump_recipe(recipe), encoding="utf-8")
+        pool = pool or folder / "pool"
+        store = SnapshotStore(pool / "snapshots")
+        limits = _limits(recipe.sandbox)
+        loaded = await asyncio.to_thread(load_model, recipe.model.checkpoint)
+        backend = await stack.enter_async_context(_backend(recipe.sandbox))
+        grader = await stack.enter_async_context(open_grader(backend, store, _grading(recipe, limits)))
+        policy = await stack.enter_async_context(policy_of(recipe, loaded))
+        runner = EpisodeRunner(
+            backend=backend,
+            store=store,
+            gradings=Gradings(grader, recipe.rollout.reuse_verdicts),
+            policy=policy,
+            limits=limits,
+            concurrency=recipe.rollout.concurrency,
+            retries=recipe.rollout.retries,
+            logs=folder / "episodes" if recipe.rollout.logs else None,
+            on_episode=lambda attempt, trajectory: watch(_ended(attempt, trajectory)),
+        )
+        collector = await stack.enter_async_context(Collector(runner, journal, recipe.model.engine.wave))
+        yield Workbench(recipe, folder, pool, watch, journal, store, backend, grader, policy, collector, loaded.folder)
+
+
+def _limits(settings: SandboxSettings) -> Limits:
+    return Limits(memory_mb=settings.memory_mb, pids=settings.pids, disk_mb=settings.disk_mb)
+
+
+def _backend(settings: SandboxSettings) -> LocalBackend:
+    residents = {"runner": Path(resident.__file__)}
+    return LocalBackend(residents, warm=settings.warm, no_isolation=not settings.isolation)
+
+
+def _grading(recipe: Recipe, limits: Limits) -> GraderSettings:
+    return GraderSettings(
+        mode=recipe.rollout.grading,
+        workers=recipe.rollout.graders,
+        memory_mb=limits.memory_mb,
+        pids=limits.pids,
+        disk_mb=limits.disk_mb,
+    )
+
+
+def _ended(attempt: Attempt, trajectory: Trajectory) -> events.EpisodeEnded:
+    verdict, tokens = trajectory.verdict, trajectory.tokens
+    graded = verdict is not None and verdict.reward is not None
+    return events.EpisodeEnded(
+        scope=attempt.scope,
+        task_id=trajectory.task_id,
+        solved=verdict.passed if graded and verdict is not None else None,
+        exit_reason=trajectory.exit_reason,
+        sampled=tokens.sampled if tokens else 0,
+        context=trajectory.context_tokens,
+    )
