@@ -136,8 +136,8 @@ def _write(place: Path, value: Any) -> None:
 def report(work: Path, strict: bool) -> int:
     """The table, the differences, the claims, the plot."""
     from frognano.report.arms import ArmResult, arm_result, arms_text, difference
-    from frognano.report.ladder import interval_of
     from frognano.rollout.evaluate import TaskScore
+    from frognano.rollout.ladder import interval_of
 
     if not (work / "base.json").exists():
         print("nothing there yet")

@@ -63,7 +63,7 @@ def interrupted(argv: Sequence[str]) -> int:
 
 def tell(message: str) -> None:
     """One message on standard error; control characters that came from elsewhere are spelled out."""
-    from frognano.report.episode import plain
+    from frognano.leaf.transcript import plain
 
     sys.stderr.write(f"frognano: {plain(message).strip()}\n")
 

@@ -9,8 +9,8 @@ import typer
 
 from frognano.cli.errors import RunFailed
 from frognano.cli.workspace import Workspace, apply_to
+from frognano.leaf.transcript import plain, turn_text
 from frognano.records import NO_VERDICT, Step, Trajectory
-from frognano.report.episode import plain, turn_text
 from frognano.tasks.patch import Changes, PatchError, apply_patch
 
 SHOWN_LINES = 200

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from frognano.coevolve import events
-from frognano.report.ladder import Rung
+from frognano.rollout.ladder import Rung
 
 WINDOW_S = 30.0
 

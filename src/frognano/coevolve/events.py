@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from frognano.records import Record
-from frognano.report.ladder import Rung
+from frognano.rollout.ladder import Rung
 
 
 class Event(Record):

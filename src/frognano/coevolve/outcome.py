@@ -9,10 +9,10 @@ from pathlib import Path
 
 from frognano.coevolve.phases import held_out_phase, scope_of
 from frognano.coevolve.workbench import Workbench
+from frognano.leaf.transcript import episode_text_of
 from frognano.records import Record
-from frognano.report.episode import episode_text_of
-from frognano.report.ladder import Rung, histogram_text, ladder_text
 from frognano.rollout.evaluate import TaskScore
+from frognano.rollout.ladder import Rung, histogram_text, ladder_text
 
 SCORES = "scores.json"
 

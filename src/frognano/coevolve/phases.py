@@ -15,10 +15,10 @@ from typing import Any
 from frognano.coevolve import events
 from frognano.coevolve.workbench import Workbench
 from frognano.records import Task, Trajectory, Verdict
-from frognano.report.ladder import Rung, rung
 from frognano.rollout.episodes import PlacedTask
 from frognano.rollout.evaluate import Measure, TaskScore, evaluate, mean_rate
 from frognano.rollout.journal import EpisodeEntry, Journal
+from frognano.rollout.ladder import Rung, rung
 from frognano.taskpilot.admit import Admission, admit
 from frognano.taskpilot.calibrate import Solve
 from frognano.taskpilot.pilot import synthesise

@@ -19,9 +19,9 @@ from frognano.coevolve.workbench import PolicyOf, Workbench, open_workbench, tok
 from frognano.config.base import ConfigError
 from frognano.config.recipe import Recipe
 from frognano.records import Record, Split
-from frognano.report.bootstrap import Interval
-from frognano.report.ladder import histogram_text, interval_of, table
+from frognano.rollout.bootstrap import Interval
 from frognano.rollout.evaluate import TaskScore
+from frognano.rollout.ladder import histogram_text, interval_of, table
 from frognano.taskpilot.admit import by_split
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from frognano.coevolve import events
 from frognano.coevolve.board import Board
-from frognano.report.ladder import histogram, ladder_text
+from frognano.rollout.ladder import histogram, ladder_text
 
 _BARS = " ▁▂▃▄▅▆▇█"
 QUIET_S = 10.0

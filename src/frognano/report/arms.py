@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from frognano.records import Record
-from frognano.report.bootstrap import Interval, clustered, lift
-from frognano.report.ladder import by_function, table
+from frognano.rollout.bootstrap import Interval, clustered, lift
 from frognano.rollout.evaluate import TaskScore
+from frognano.rollout.ladder import by_function, table
 
 Rates = Mapping[str, Mapping[str, float]]
 """Function → task → solve rate."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from frognano.records import Record
-from frognano.report.bootstrap import Interval, clustered
+from frognano.rollout.bootstrap import Interval, clustered
 from frognano.rollout.evaluate import TaskScore, bounds
 
 
