@@ -35,7 +35,7 @@ class PretrainPlan:
 
     seed: int = 7
     vocabulary: int = 1280
-    cycles: tuple[int, ...] = (18, 5)
+    cycles: tuple[int, ...] = (18, 6)
     """Shards of each cycle; the learning rates fall to nothing at its end and begin the next one lower."""
     scripts: int = 400
     """Scripts in one shard."""

@@ -60,6 +60,9 @@ def limit_memory(gigabytes: int = 3) -> None:
 def plant(rng: Stream) -> Planted:
     """Write a module and plant one bug that changes the outcome of a sampled call."""
     while True:
+        rng.theme.clear()
+        if rng.shared:
+            rng.theme += [word(rng) for _ in range(rng.randint(2, 6))]
         path = f"{rng.choice(('', '', '', 'src/'))}{word(rng)}/{identifier(rng, rng.choice((1, 1, 2)))}.py"
         taken: set[str] = set()
         rng.helpers.clear()

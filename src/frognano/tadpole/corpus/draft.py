@@ -39,6 +39,8 @@ HINT = {"int": "int", "str": "str", "ints": "list", "strs": "list", "map": "dict
 
 def word(rng: Stream) -> str:
     """A word for names and texts: known or made up, half and half."""
+    if rng.shared and rng.theme and rng.random() < 0.5:
+        return rng.choice(rng.theme)
     return rng.choice(WORDS) if rng.random() < 0.5 else made_up(rng)
 
 

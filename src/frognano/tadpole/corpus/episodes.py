@@ -53,7 +53,7 @@ class Script:
 class Author:
     """Writes scripts in a scratch folder, deterministically from one seed."""
 
-    def __init__(self, folder: Path, seed: int, habits: Habits, level: int = 2) -> None:
+    def __init__(self, folder: Path, seed: int, habits: Habits, level: int = 3) -> None:
         self.folder = folder
         self.rng = Stream(f"tadpole:{seed}", level)
         self.habits = habits

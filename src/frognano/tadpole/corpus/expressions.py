@@ -22,12 +22,14 @@ class Stream(random.Random):
     """A random stream that also says how rich the text drawn from it is: the curriculum begins plain.
 
     ``level`` 0: short modules, easy names; 1: long modules, odd names, more idioms; 2: prose in the documentation,
-    longer functions that call each other.
+    longer functions that call each other; 3: names of one module share a few words, its path among them.
     """
 
     def __init__(self, seed: str, level: int = 0) -> None:
         super().__init__(seed)
-        self.rich, self.long = level >= 1, level >= 2
+        self.rich, self.long, self.shared = level >= 1, level >= 2, level >= 3
+        self.theme: list[str] = []
+        """Words that the names of this module share."""
         self.helpers: list[tuple[str, tuple[str, ...]]] = []
         """Functions written so far in this module: name and parameter types."""
 

@@ -20,7 +20,7 @@ from frognano.policy.chat import ChatFormat
 from frognano.policy.parser import render_call
 from frognano.tadpole.corpus.episodes import Author, Habits, Script
 
-LEVEL_SHARDS = (9, 14)
+LEVEL_SHARDS = (9, 14, 18)
 """The shards from which on the text is richer; a small model learns to copy on plain text."""
 VOCABULARY_SHARD = 1_000_000
 """Number of the scripts that the vocabulary is learned from."""
