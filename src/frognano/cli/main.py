@@ -16,6 +16,8 @@ from typer.core import TyperGroup
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "solve": ("frognano.cli.solve", "Work on an issue in your repository and show the patch."),
+    "coevolve": ("frognano.cli.coevolve", "Make tasks, measure them, train, and again, by a recipe."),
+    "tadpole": ("frognano.cli.tadpole", "The embedded micro-policy and how it is made."),
     "settings": ("frognano.cli.settings", "Every setting of a recipe with its default and meaning."),
 }
 """Name → the module that holds it as ``app``, and its line in the list of commands."""
