@@ -7,12 +7,14 @@ refused with its keys, a full disk and a second process end in clear errors and 
     python perf/kill_resume.py                       # twenty kills, lag 0, then twenty at lag 1, then the refusals
     python perf/kill_resume.py --kills 3 --lag 0     # a short form
 
-The policy is a random tiny model that tosses a coin (``coin.py``): the journal cannot tell it from a good one.
+The policy is a random tiny model that tosses a coin (``coin.py``): the journal cannot tell it from a good one. Runs are
+forked from this process, which has loaded the libraries once and computed nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import hashlib
 import json
 import os
@@ -20,22 +22,36 @@ import random
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-READY = "ready"
+import torch
+from coin import coin_policy, coin_recipe, make_checkpoint, make_repository
+
+from frognano.coevolve.events import Event
+from frognano.coevolve.loop import run
+from frognano.config.recipe import dump_recipe, load_recipe
+from frognano.rollout.journal import JournalError
+from frognano.train.checkpoint import CheckpointError
+
+REFUSED = 3
+"""Exit code of a run that ended with an error of the journal or a checkpoint."""
+SMALL_DISKS = (400, 900, 1400)
+"""Kilobytes."""
+CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
+MS_REMOUNT, MS_REC, MS_PRIVATE = 0x20, 0x4000, 0x40000
 
 
 def main() -> int:
     """Run what was asked for; 0 when everything held."""
     options = _options()
-    if options.child is not None:
-        return _child(options.child, options.folder)
+    torch.set_num_threads(1)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
     with tempfile.TemporaryDirectory(prefix="frognano-kill-") as made:
         work = Path(options.work or made)
         work.mkdir(parents=True, exist_ok=True)
@@ -61,8 +77,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--no-refusals", action="store_true", help="leave out changed recipe, full disk, second process"
     )
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.lag = options.lag or [0, 1]
     return options
@@ -71,46 +85,85 @@ def _options() -> argparse.Namespace:
 # The run that is killed
 
 
-def _child(recipe_file: Path, folder: Path) -> int:
-    """One run, or the rest of one; says when it is ready to be killed."""
-    import torch
-    from coin import coin_policy
+class Run:
+    """One run, or the rest of one, in a forked process; ``ready`` returns when it does its first step."""
 
-    from frognano.coevolve.events import Event
-    from frognano.coevolve.loop import run
-    from frognano.config.recipe import load_recipe
-    from frognano.rollout.journal import JournalError
-    from frognano.train.checkpoint import CheckpointError
+    def __init__(self, recipe: Path, folder: Path) -> None:
+        self.log = recipe.with_suffix(f".{time.monotonic_ns()}.log")
+        self._reading, writing = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _child(recipe, folder, writing, self.log)
+        os.close(writing)
+        self._code: int | None = None
 
-    torch.set_num_threads(1)
+    def ready(self) -> None:
+        """Wait for the first event, or the end."""
+        os.read(self._reading, 1)
+
+    def wait(self, seconds: float | None = None) -> int | None:
+        """Exit code; None when it still runs after ``seconds``."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while self._code is None:
+            found, status = os.waitpid(self.pid, 0 if until is None else os.WNOHANG)
+            if found:
+                self._code = os.waitstatus_to_exitcode(status)
+                os.close(self._reading)
+            elif until is not None and time.monotonic() >= until:
+                return None
+            else:
+                time.sleep(0.005)
+        return self._code
+
+    def kill(self) -> bool:
+        """Kill -9; whether it still ran."""
+        if self._code is not None:
+            return False
+        os.kill(self.pid, signal.SIGKILL)
+        return self.wait() == -signal.SIGKILL
+
+    @property
+    def errors(self) -> str:
+        """The end of what it said."""
+        return self.log.read_text(errors="replace")[-1500:] if self.log.exists() else ""
+
+
+def _child(recipe: Path, folder: Path, ready: int, log: Path) -> NoReturn:
+    """Run and leave; never returns into the script."""
+    code = 1
+    try:
+        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        code = _work(recipe, folder, ready)
+    except BaseException:  # a child must not run the parent's handlers
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _work(recipe: Path, folder: Path, ready: int) -> int:
     told = False
 
     def watch(_event: Event) -> None:
         nonlocal told
         if not told:
-            print(READY, flush=True)
+            os.write(ready, b"r")
             told = True
 
-    pool = recipe_file.parent / "pool"
+    pool = recipe.parent / "pool"
     try:
-        outcome = run(load_recipe(recipe_file), folder, watch=watch, pool=pool, policy_of=coin_policy(pool, folder))
+        run(load_recipe(recipe), folder, watch=watch, pool=pool, policy_of=coin_policy(pool, folder))
     except (JournalError, CheckpointError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 3
-    print(outcome.checkpoint)
+        return REFUSED
     return 0
-
-
-def _command(recipe: Path, folder: Path) -> list[str]:
-    return [sys.executable, str(Path(__file__).resolve()), "--child", str(recipe), "--folder", str(folder)]
 
 
 def _prepare(work: Path, lag: int, name: str = "", **train: Any) -> Path:
     """The recipe file of a run; source, checkpoint and pool are shared by all."""
-    from coin import coin_recipe, make_checkpoint, make_repository
-
-    from frognano.config.recipe import dump_recipe
-
     if not (work / "pad").exists():
         make_repository(work / "pad")
         make_checkpoint(work / "checkpoint")
@@ -122,8 +175,10 @@ def _prepare(work: Path, lag: int, name: str = "", **train: Any) -> Path:
     return path
 
 
-def _finish(recipe: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(_command(recipe, folder), capture_output=True, text=True, check=False)
+def _finish(recipe: Path, folder: Path) -> Run:
+    done = Run(recipe, folder)
+    done.wait()
+    return done
 
 
 def killed_runs(work: Path, lag: int, kills: int, seed: int) -> list[str]:
@@ -132,19 +187,19 @@ def killed_runs(work: Path, lag: int, kills: int, seed: int) -> list[str]:
     calm, disturbed = work / f"calm-{lag}", work / f"killed-{lag}"
     for folder in (calm, disturbed):
         shutil.rmtree(folder, ignore_errors=True)
-    _finish(recipe, calm)  # makes the pool, so that the next one times the run alone
-    shutil.rmtree(calm)
+    if not (work / "pool" / "made.json").exists():
+        _finish(_prepare(work, 0, "-pool", updates=1), work / "pool-maker")
     began = time.monotonic()
     done = _finish(recipe, calm)
     seconds = time.monotonic() - began
-    if done.returncode:
-        return [f"lag {lag}: the undisturbed run failed: {done.stderr[-2000:]}"]
-    print(f"lag {lag}: undisturbed {seconds:.1f} s")
+    if done.wait():
+        return [f"lag {lag}: the undisturbed run failed: {done.errors}"]
+    print(f"lag {lag}: undisturbed {seconds:.1f} s", flush=True)
     count = _kill_again_and_again(recipe, disturbed, kills, seconds, random.Random(f"{seed}:{lag}"))
     done = _finish(recipe, disturbed)
-    if done.returncode:
-        return [f"lag {lag}: the killed run did not end: {done.stderr[-2000:]}"]
-    print(f"lag {lag}: killed {count} times")
+    if done.wait():
+        return [f"lag {lag}: the killed run did not end: {done.errors}"]
+    print(f"lag {lag}: killed {count} times", flush=True)
     faults = [f"lag {lag}: {fault}" for fault in broken_invariants(disturbed, lag)]
     if lag == 0:
         faults += [f"lag 0: {fault}" for fault in differences(calm, disturbed)]
@@ -155,18 +210,12 @@ def _kill_again_and_again(recipe: Path, folder: Path, kills: int, seconds: float
     """Start, wait a random while, kill -9; the number of kills that met a living run."""
     met = 0
     for number in range(kills):
-        child = subprocess.Popen(_command(recipe, folder), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        assert child.stdout is not None
+        run = Run(recipe, folder)
         # Every fourth kill comes while the run is still opening; the others anywhere in what is left of it.
-        if number % 4:
-            child.stdout.readline()
-        try:
-            child.wait(moments.uniform(0, 1.5 * seconds / max(kills, 1)))
-        except subprocess.TimeoutExpired:
-            met += 1
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
+        if number % 4 != 3:
+            run.ready()
+        run.wait(moments.uniform(0, 1.5 * seconds / max(kills, 1)))
+        met += run.kill()
     return met
 
 
@@ -267,13 +316,13 @@ def changed_recipe(work: Path) -> list[str]:
     """A run goes on only with its own recipe; the keys that differ are named."""
     folder = work / "changed"
     shutil.rmtree(folder, ignore_errors=True)
-    first = _finish(_prepare(work, 0, updates=1), folder)
+    first = _finish(_prepare(work, 0, "-own", updates=1), folder)
     other = _finish(_prepare(work, 0, "-other", updates=2, groups=1), folder)
-    again = _finish(_prepare(work, 0, updates=1), folder)
-    named = all(key in other.stderr for key in ("train.updates", "train.groups"))
-    faults = [] if other.returncode == 3 and named else [f"a changed recipe was not refused: {other.stderr[-500:]}"]
-    if first.returncode or again.returncode:
-        faults.append(f"the run with its own recipe failed: {first.stderr[-500:]}{again.stderr[-500:]}")
+    again = _finish(_prepare(work, 0, "-own", updates=1), folder)
+    named = all(key in other.errors for key in ("train.updates", "train.groups"))
+    faults = [] if other.wait() == REFUSED and named else [f"a changed recipe was not refused: {other.errors}"]
+    if first.wait() or again.wait():
+        faults.append(f"the run with its own recipe failed: {first.errors}{again.errors}")
     return faults
 
 
@@ -281,43 +330,62 @@ def two_processes(work: Path) -> list[str]:
     """The second one is refused and the first one goes on."""
     folder, recipe = work / "twice", _prepare(work, 1)
     shutil.rmtree(folder, ignore_errors=True)
-    first = subprocess.Popen(_command(recipe, folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert first.stdout is not None
-    first.stdout.readline()
+    first = Run(recipe, folder)
+    first.ready()
     second = _finish(recipe, folder)
-    _, errors = first.communicate()
     faults = []
-    if second.returncode != 3 or f"in use by process {first.pid}" not in second.stderr:
-        faults.append(f"a second process was not refused: {second.stderr[-500:]}")
-    if first.returncode:
-        faults.append(f"the first process did not go on: {errors[-500:]}")
+    if second.wait() != REFUSED or f"in use by process {first.pid}" not in second.errors:
+        faults.append(f"a second process was not refused: {second.errors}")
+    if first.wait():
+        faults.append(f"the first process did not go on: {first.errors}")
     return faults + [f"two processes: {fault}" for fault in broken_invariants(folder, 1)]
 
 
 def full_disk(work: Path) -> list[str]:
     """On a disk of a few hundred kilobytes the run ends with DiskFull; with room it goes on to the same end."""
-    calm, small = work / "calm-0", work / "small"
+    calm, small, saved = work / "calm-0", work / "small", work / "small.saved"
     recipe = _prepare(work, 0)
+    shutil.rmtree(saved, ignore_errors=True)
+    small.mkdir(exist_ok=True)
     if not calm.exists():
         _finish(recipe, calm)
-    small.mkdir(exist_ok=True)
-    script = (
-        'mount -t tmpfs -o size="$1" none "$0" && shift\n'
-        'for size in 400k 900k 1400k; do mount -o remount,size=$size "$0"; "$@"; echo "code $?" >&2; done\n'
-        'mount -o remount,size=500m "$0"; "$@"; code=$?; cp -r "$0/run" "$0.saved"; exit $code\n'
-    )
-    saved = small.with_name("small.saved")
-    shutil.rmtree(saved, ignore_errors=True)
-    unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
-    command = [*unshare, "sh", "-c", script, str(small), "400k", *_command(recipe, small / "run")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if "code" not in done.stderr:
-        print(f"full disk: left out, no small disk can be mounted here: {done.stderr.strip()[-200:]}")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with os.fdopen(writing, "w") as answer:
+            answer.write("\n".join(_on_a_small_disk(recipe, small, saved)))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        faults = answer.read().splitlines()
+    os.waitpid(child, 0)
+    if faults and faults[0].startswith("left out"):
+        print(f"full disk: {faults[0]}")
         return []
-    faults = [] if "DiskFull" in done.stderr else [f"a full disk gave no clear error: {done.stderr[-1500:]}"]
-    if done.returncode:
-        return [*faults, f"with room again the run did not go on: {done.stderr[-1500:]}"]
-    return faults + [f"full disk: {fault}" for fault in differences(calm, saved)]
+    return [f"full disk: {fault}" for fault in faults or differences(calm, saved)]
+
+
+def _on_a_small_disk(recipe: Path, small: Path, saved: Path) -> list[str]:
+    """In a mount namespace of its own, so that nothing is left behind: runs on a disk that grows."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    user = 0 if os.geteuid() == 0 else CLONE_NEWUSER
+    if libc.unshare(CLONE_NEWNS | user) or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None):
+        return [f"left out, no mount namespace here: {os.strerror(ctypes.get_errno())}"]
+    if libc.mount(b"none", os.fsencode(small), b"tmpfs", 0, b"size=400k"):
+        return [f"left out, no small disk here: {os.strerror(ctypes.get_errno())}"]
+    ends = []
+    for size in SMALL_DISKS:
+        libc.mount(b"none", os.fsencode(small), b"tmpfs", MS_REMOUNT, f"size={size}k".encode())
+        ends.append(_finish(recipe, small / "run"))
+    libc.mount(b"none", os.fsencode(small), b"tmpfs", MS_REMOUNT, b"size=500m")
+    last = _finish(recipe, small / "run")
+    if last.wait():
+        return [f"with room again the run did not go on: {last.errors!r}"]
+    shutil.copytree(small / "run", saved)
+    unclear = [end for end in ends if end.wait() and not (end.wait() == REFUSED and "DiskFull" in end.errors)]
+    return [f"no clear error: {end.errors!r}" for end in unclear] or (
+        [] if any(end.wait() for end in ends) else ["no disk was too small"]
+    )
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def base_scores(options: argparse.Namespace, overrides: Sequence[str]) -> None:
     if place.exists():
         return
     recipe = load_recipe(options.recipe, overrides)
-    with _timed(options.work / "base.seconds.json"), watching({"start: held-out": 1.0}) as watch:
+    with _timed(options.work / "base.seconds.json"), watching(recipe) as watch:
         scores = evaluate_start(recipe, options.work / "base", options.work / "pool", watch=watch)
     _write(place, [score.model_dump() for score in scores])
 
@@ -106,7 +106,7 @@ def run_arm(options: argparse.Namespace, overrides: Sequence[str], arm: str, see
         "evaluation.start=false",
     ]
     recipe = load_recipe(options.recipe, chosen)
-    with _timed(folder.with_suffix(".seconds.json")), watching(recipe.plan) as watch:
+    with _timed(folder.with_suffix(".seconds.json")), watching(recipe) as watch:
         run(recipe, folder, watch=watch, pool=options.work / "pool")
 
 

@@ -66,7 +66,8 @@ class Board:
                 self._begin(event)
             case events.PhaseAdvanced():
                 self.done, self.total, self.step = event.done, event.total, event.step
-                self._advance(event.name, event.done / event.total if event.total else 0.0)
+                done = event.done / event.total if event.total else 0.0
+                self._advance(event.name, done if event.fraction is None else event.fraction)
             case events.PhaseEnded():
                 self._advance(event.name, 1.0)
                 self._pace()

@@ -31,6 +31,8 @@ class PhaseAdvanced(Event):
     total: int
     step: str = ""
     """Part of the phase that is meant, where it has parts."""
+    fraction: float | None = None
+    """Share of the whole phase that is done, where ``done`` counts a part of it."""
 
 
 class PhaseEnded(Event):

@@ -7,7 +7,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ from frognano.taskpilot.pilot import synthesise
 from frognano.taskpilot.refine import RefinementReport, calibrate_and_refine
 from frognano.taskpilot.repository import open_repository
 from frognano.tasks.folder import read_task
+
+SYNTHESIS_STEPS = ("baseline", "coverage", "screen", "facts", "validate")
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,7 @@ async def make_pool(bench: Workbench) -> PoolTasks:
                 bench.backend,
                 bench.store,
                 bench.tasks,
-                progress=lambda phase, done, total: bench.watch(
-                    events.PhaseAdvanced(name=name, done=done, total=total, step=phase)
-                ),
+                progress=_synthesis_progress(bench.watch, name),
                 grader=bench.grader,
             )
             bench.watch(events.Told(text=report.text()))
@@ -71,6 +71,18 @@ async def make_pool(bench: Workbench) -> PoolTasks:
         journal.finish_phase(name, {"tasks": finished["tasks"], "text": finished["text"]})
     tasks = (journal.get("phase", name) or {})["tasks"]
     return PoolTasks(*(tuple(tasks.get(split, ())) for split in ("train", "validation", "held-out")))
+
+
+def _synthesis_progress(watch: events.Watch, name: str) -> Callable[[str, int, int], None]:
+    """TaskPilot's counts as events; its steps are taken to be about equally long."""
+
+    def tell(step: str, done: int, total: int) -> None:
+        part = done / total if total else 0.0
+        place = SYNTHESIS_STEPS.index(step) if step in SYNTHESIS_STEPS else 0
+        fraction = (place + part) / len(SYNTHESIS_STEPS)
+        watch(events.PhaseAdvanced(name=name, done=done, total=total, step=step, fraction=fraction))
+
+    return tell
 
 
 def _write_json(path: Path, value: Any) -> None:

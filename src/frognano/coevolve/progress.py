@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -18,9 +18,12 @@ from rich.text import Text
 
 from frognano.coevolve import events
 from frognano.coevolve.board import Board
+from frognano.config.recipe import Recipe
 from frognano.rollout.ladder import histogram, ladder_text
 
 _BARS = " ▁▂▃▄▅▆▇█"
+TASK_WEIGHT = 3.0
+"""Episodes that one validated task costs, about."""
 QUIET_S = 10.0
 """Plain lines: least seconds between two lines of the same phase."""
 
@@ -117,11 +120,18 @@ class LivePanel:
         return Panel(Group(*(Text(line) for line in status(self._board))), title="frognano", title_align="left")
 
 
+def shares(recipe: Recipe) -> dict[str, float]:
+    """What each phase of the loop weighs in the estimate of time, in episodes; a task to make weighs a few."""
+    synthesis = recipe.taskpilot.synthesis
+    tasks = synthesis.train_tasks + synthesis.validation_tasks + synthesis.held_out_tasks
+    return {"synthesis": TASK_WEIGHT * tasks, **recipe.plan}
+
+
 @contextmanager
-def watching(plan: Mapping[str, float], stream: TextIO | None = None) -> Iterator[events.Watch]:
+def watching(recipe: Recipe, stream: TextIO | None = None) -> Iterator[events.Watch]:
     """A watcher for the terminal or file that ``stream`` (standard output) is."""
     out = stream or sys.stdout
-    board = Board(plan)
+    board = Board(shares(recipe))
     if not out.isatty():
         yield PlainLines(board, out)
         return

@@ -8,13 +8,17 @@ a cohort enters the journal as a whole or is run again as a whole.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from frognano.records import Trajectory
 from frognano.rollout.episodes import Attempt, EpisodeRunner, all_of
 from frognano.rollout.journal import EpisodeEntry, Journal
+
+P = TypeVar("P")
+T = TypeVar("T")
 
 QUIET_S = 0.05
 """A cohort is complete when nothing more was asked for during this time."""
@@ -49,7 +53,7 @@ class Collector:
         """Whole trajectories, in order; they stay in the journal until they were trained on."""
         done: dict[str, Trajectory] = {}
         for scope in {attempt.scope for attempt in attempts}:
-            done.update({found.id: found for found in await asyncio.to_thread(self.journal.trajectories, scope)})
+            done.update({found.id: found for found in await self._read(self.journal.trajectories, scope)})
         missing = [attempt for attempt in attempts if attempt.id not in done]
         done.update({found.id: found for found in await self._finish(kind, missing, keep=True)})
         return [done[attempt.id] for attempt in attempts]
@@ -57,10 +61,14 @@ class Collector:
     async def entries(self, kind: str, attempts: Sequence[Attempt]) -> list[EpisodeEntry]:
         """What counts of each episode, in order."""
         scopes = {attempt.scope for attempt in attempts}
-        before = await asyncio.to_thread(self._entries, scopes)
+        before = await self._read(self._entries, scopes)
         await self._finish(kind, [attempt for attempt in attempts if attempt.id not in before], keep=False)
-        after = await asyncio.to_thread(self._entries, scopes)
+        after = await self._read(self._entries, scopes)
         return [after[attempt.id] for attempt in attempts]
+
+    async def _read(self, look: Callable[[P], T], what: P) -> T:
+        """Look into the journal; in lock-step within the loop, so that what is asked together stays together."""
+        return look(what) if self.lockstep else await asyncio.to_thread(look, what)
 
     def _entries(self, scopes: set[str]) -> dict[str, EpisodeEntry]:
         return {entry.id: entry for scope in scopes for entry in self.journal.episodes(scope)}
