@@ -31,6 +31,6 @@ def coevolve(
     from frognano.coevolve.loop import run as run_loop
     from frognano.coevolve.progress import watching
 
-    with watching({}) as watch:
+    with watching(resolved) as watch:
         outcome = run_loop(resolved, run, watch=watch, pool=pool)
     typer.echo(outcome.text())

@@ -7,7 +7,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from frognano.rollout.ladder import Rung, rung
 from frognano.taskpilot.admit import Admission, admit
 from frognano.taskpilot.calibrate import Solve
 from frognano.taskpilot.pilot import synthesise
+from frognano.taskpilot.progress import Progress
 from frognano.taskpilot.refine import RefinementReport, calibrate_and_refine
 from frognano.taskpilot.repository import open_repository
 from frognano.tasks.folder import read_task
@@ -73,14 +74,14 @@ async def make_pool(bench: Workbench) -> PoolTasks:
     return PoolTasks(*(tuple(tasks.get(split, ())) for split in ("train", "validation", "held-out")))
 
 
-def _synthesis_progress(watch: events.Watch, name: str) -> Callable[[str, int, int], None]:
+def _synthesis_progress(watch: events.Watch, name: str) -> Progress:
     """TaskPilot's counts as events; its steps are taken to be about equally long."""
 
-    def tell(step: str, done: int, total: int) -> None:
+    def tell(phase: str, done: int, total: int) -> None:
         part = done / total if total else 0.0
-        place = SYNTHESIS_STEPS.index(step) if step in SYNTHESIS_STEPS else 0
+        place = SYNTHESIS_STEPS.index(phase) if phase in SYNTHESIS_STEPS else 0
         fraction = (place + part) / len(SYNTHESIS_STEPS)
-        watch(events.PhaseAdvanced(name=name, done=done, total=total, step=step, fraction=fraction))
+        watch(events.PhaseAdvanced(name=name, done=done, total=total, step=phase, fraction=fraction))
 
     return tell
 
