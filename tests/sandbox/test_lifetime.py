@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from frognano.sandbox import interior, runner
-from frognano.sandbox.contract import SandboxError
+from frognano.sandbox.contract import SandboxError, SandboxSpec
 from frognano.sandbox.local import LocalBackend
 from frognano.tasks.seal import seal
 from frognano.tasks.tree import read_tree
@@ -79,8 +80,6 @@ def test_the_same_signal_ends_a_runner_that_is_not_process_one() -> None:
 def test_history_and_bytecode_hold_the_fix_before_sealing_and_not_inside(
     backend: LocalBackend, tmp_path: Path, wait: Any, bash: Any
 ) -> None:
-    from frognano.sandbox.contract import SandboxSpec
-
     script = (
         "{ git log --all -p; git reflog; git stash list; git fsck --unreachable --no-reflogs --lost-found;"
         " git cat-file --batch-check --batch-all-objects | cut -d' ' -f1 | git cat-file --batch;"
@@ -156,8 +155,6 @@ def _until(condition: Any) -> None:
 
 
 def test_leaving_the_backend_ends_open_sandboxes(start_backend: Any, snapshot: Path, wait: Any, bash: Any) -> None:
-    from frognano.sandbox.contract import SandboxSpec
-
     async def use() -> None:
         backend = await start_backend(warm=1)
         sandbox = await backend.open(SandboxSpec(snapshot=snapshot))
@@ -167,5 +164,39 @@ def test_leaving_the_backend_ends_open_sandboxes(start_backend: Any, snapshot: P
         assert f"99.{os.getpid()}" not in _commands()
         with pytest.raises(SandboxError):
             await sandbox.request("ping", {}, 5)
+
+    wait(use())
+
+
+def test_a_backend_that_is_left_while_slots_start_leaves_no_process(
+    start_backend: Any, snapshot: Path, wait: Any
+) -> None:
+    async def use() -> list[str]:
+        bases = []
+        for pause in range(12):
+            backend = await start_backend(warm=4, prewarm=(SandboxSpec(snapshot=snapshot),))
+            bases.append(str(backend._keeper.base))
+            await asyncio.sleep(pause * 0.01)
+            await backend.__aexit__()
+        return bases
+
+    bases = wait(use())
+    assert not [base for base in bases if base in _commands() or Path(base).exists()]
+
+
+def test_what_a_killed_keeper_left_is_gone_when_the_next_one_starts(
+    start_backend: Any, snapshot: Path, wait: Any, bash: Any
+) -> None:
+    async def use() -> None:
+        backend = await start_backend(warm=1)
+        sandbox = await backend.open(SandboxSpec(snapshot=snapshot))
+        keeper, base = backend._keeper._process, str(backend._keeper.base)
+        keeper.kill()
+        with pytest.raises(SandboxError):
+            await sandbox.changes()
+        await backend.__aexit__()
+        await (await start_backend(warm=0)).__aexit__()
+        _until(lambda: base not in _commands())
+        assert not list(Path("/sys/fs/cgroup").glob(f"*/frognano-*-{keeper.pid}"))
 
     wait(use())

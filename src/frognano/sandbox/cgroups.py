@@ -9,6 +9,7 @@ library only: the keeper process imports it.
 from __future__ import annotations
 
 import os
+import signal
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -24,11 +25,13 @@ class CgroupTree:
         self._roots = roots
 
     @classmethod
-    def find(cls, name: str) -> CgroupTree | None:
-        """Make ``name`` where memory and pids can be limited, or return None."""
+    def find(cls) -> CgroupTree | None:
+        """Make a tree for this process where memory and pids can be limited, or return None."""
+        # The process space is part of the name: a process id says nothing outside it.
+        space = f"frognano-{os.stat('/proc/self/ns/pid').st_ino}-"
         for version, roots in _candidates():
-            _sweep(roots)
-            tree = cls(version, {controller: root / name for controller, root in roots.items()})
+            _sweep(roots, space)
+            tree = cls(version, {controller: root / f"{space}{os.getpid()}" for controller, root in roots.items()})
             if tree._usable():
                 return tree
         return None
@@ -94,13 +97,17 @@ def _candidates() -> list[tuple[int, dict[str, Path]]]:
     return found
 
 
-def _sweep(roots: dict[str, Path]) -> None:
-    """Remove the groups of keepers that were killed before they could; the name ends with the keeper's pid."""
+def _sweep(roots: dict[str, Path], space: str) -> None:
+    """End and remove what keepers left that were killed before they could; the name ends with the keeper's pid."""
     for root in set(roots.values()):
         with suppress(OSError):
-            for group in root.glob("frognano-*"):
-                if not Path("/proc", group.name.rpartition("-")[2]).exists():
-                    CgroupTree(0, {"": group}).close()
+            for tree in root.glob(f"{space}*"):
+                if Path("/proc", tree.name.rpartition("-")[2]).exists():
+                    continue
+                for process in {int(line) for file in tree.glob("*/cgroup.procs") for line in file.read_text().split()}:
+                    with suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
+                CgroupTree(0, {"": tree}).close()
 
 
 def _mount_points() -> dict[str, Path]:

@@ -108,7 +108,7 @@ class Keeper:
 
     def _do_build(self, request: dict[str, Any], _: list[int]) -> dict[str, Any]:
         self._skeleton.build(request["plan"])
-        self._cgroups = CgroupTree.find(f"frognano-{os.getpid()}") if request["cgroups"] else None
+        self._cgroups = CgroupTree.find() if request["cgroups"] else None
         self._overlay = request["overlay"] and self._overlay_works()
         version = self._cgroups.version if self._cgroups else 0
         return {"cgroup": version, "overlay": self._overlay, "rootless": self._rootless}
@@ -151,7 +151,7 @@ class Keeper:
             entries = self._cgroups.make(name, request["memory_bytes"], request["pids"]) if self._cgroups else []
             self._launch(slot, request, descriptors, entries)
         except Exception:
-            self._forget(slot)
+            self._end_slot(slot)
             raise
         return {"pid": slot.process}
 
@@ -186,6 +186,8 @@ class Keeper:
                 os.setgroups([])
                 os.setresgid(owner.gid, owner.gid, owner.gid)
                 os.setresuid(owner.uid, owner.uid, owner.uid)
+                # A change of user has cleared it.
+                linux.die_with_parent(signal.SIGKILL)
             os.execve(request["argv"][0], request["argv"], request["env"])
         except BaseException as error:
             os.write(2, f"cannot start the sandbox: {error}\n".encode())
@@ -225,12 +227,21 @@ class Keeper:
 
     def _kill(self, slot: Slot) -> None:
         """Kill the first process inside, so that bwrap's end means that the whole pid namespace has gone."""
-        inner = 0
+        if slot.process == 0:
+            return
+        inner = []
         os.set_blocking(slot.info, False)
         with suppress(OSError, ValueError, KeyError):
-            inner = int(json.loads(os.read(slot.info, 4096))["child-pid"])
-        with suppress(ProcessLookupError):
-            os.kill(inner or slot.process, signal.SIGKILL)
+            inner = [int(json.loads(os.read(slot.info, 4096))["child-pid"])]
+        if not inner:
+            # bwrap is still starting: its child would outlive it, waiting for a word that never comes.
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(slot.process, signal.SIGSTOP)
+                os.waitid(os.P_PID, slot.process, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            inner = [*_children(slot.process), slot.process]
+        for process in inner:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     def _reap(self, what: Slot | int) -> None:
         process = what.process if isinstance(what, Slot) else what
@@ -253,19 +264,34 @@ class Keeper:
         if self._cgroups:
             self._cgroups.remove(slot.name)
 
+    def _end_slot(self, slot: Slot) -> None:
+        self._kill(slot)
+        with suppress(ChildProcessError):
+            if slot.process:
+                os.waitpid(slot.process, 0)
+        self._forget(slot)
+
     def _end(self) -> None:
         for slot in self._slots.values():
             self._kill(slot)
         for slot in list(self._slots.values()):
-            with suppress(OSError):
-                os.waitpid(slot.process, 0)
-            self._forget(slot)
+            self._end_slot(slot)
         if self._cgroups:
             self._cgroups.close()
         os.chdir("/")
         with suppress(OSError):
             linux.unmount(str(self._base))
             self._base.rmdir()
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        with suppress(OSError, ValueError):
+            # The parent's id is the second field after the name in brackets, which may hold anything.
+            if int(Path("/proc", name, "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(name))
+    return found
 
 
 def main(descriptor: int, base: str) -> None:
