@@ -6,8 +6,8 @@ The journal comes first, so that a folder in use or a changed recipe is refused 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from frognano.rollout.collect import Collector
 from frognano.rollout.episodes import Attempt, EpisodeRunner
 from frognano.rollout.grading import Gradings
 from frognano.rollout.journal import Journal
+from frognano.rollout.run_folder import disk_errors
 from frognano.sandbox import runner as resident
 from frognano.sandbox.contract import Limits
 from frognano.sandbox.local import LocalBackend
@@ -102,6 +103,7 @@ async def open_workbench(
 ) -> AsyncIterator[Workbench]:
     """Open the run in ``folder``; raises RunLocked, RecipeChanged, CheckpointFolderError, SandboxError."""
     async with AsyncExitStack() as stack:
+        stack.enter_context(_clear_errors(folder))
         journal = stack.enter_context(Journal(folder, recipe.model_dump(mode="json"), FREE))
         (folder / "recipe.yaml").write_text(dump_recipe(recipe), encoding="utf-8")
         pool = pool or folder / "pool"
@@ -124,6 +126,20 @@ async def open_workbench(
         )
         collector = await stack.enter_async_context(Collector(runner, journal, recipe.model.engine.wave))
         yield Workbench(recipe, folder, pool, watch, journal, store, backend, grader, policy, collector, loaded.folder)
+
+
+@contextmanager
+def _clear_errors(folder: Path) -> Iterator[None]:
+    """A full disk is named as such, wherever it was met; of several errors at once the first is raised."""
+    with disk_errors(folder):
+        try:
+            yield
+        except BaseExceptionGroup as group:
+            raise _first(group) from group
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 def _limits(settings: SandboxSettings) -> Limits:

@@ -8,6 +8,7 @@ from the log. It does not protect from a host that loses power: rows reach the k
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -99,7 +100,7 @@ class StepLog:
         with path.open("ab", buffering=0) as stream:
             line = json.dumps(row, separators=(",", ":")).encode("ascii") + b"\n"
             if stream.write(line) != len(line):
-                raise OSError(f"{path}: the disk took only a part of a row")
+                raise OSError(errno.ENOSPC, "the disk took only a part of a row", str(path))
 
 
 def tokens_path(path: Path) -> Path:
