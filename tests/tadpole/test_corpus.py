@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import random
 from collections import Counter
 from importlib import resources
 from pathlib import Path
@@ -14,6 +13,7 @@ pytest.importorskip("tokenizers", reason="needs the extra `train`")
 
 from frognano.tadpole.corpus.bugs import plant
 from frognano.tadpole.corpus.episodes import Author, Habits
+from frognano.tadpole.corpus.expressions import Stream
 from frognano.tadpole.corpus.functions import write_function
 from frognano.tasks.splits import normalised
 
@@ -35,7 +35,7 @@ def test_equal_seeds_write_equal_scripts(tmp_path: Path) -> None:
 
 def test_no_generated_function_is_one_of_ponds() -> None:
     pond = {tree for path in POND.glob("*.py") for tree in trees(path.read_text(encoding="utf-8"))}
-    rng = random.Random(7)
+    rng = Stream("7", level=3)
     generated = {tree for _ in range(4000) for tree in trees(write_function(rng, set()).source)}
     assert len(pond) > 120
     assert len(generated) > 3000
@@ -43,7 +43,7 @@ def test_no_generated_function_is_one_of_ponds() -> None:
 
 
 def test_a_planted_bug_shows_in_its_examples_and_nowhere_in_the_clean_text() -> None:
-    rng = random.Random(3)
+    rng = Stream("3", level=3)
     for _ in range(20):
         planted = plant(rng)
         assert planted.mutated == planted.mutation.apply(planted.clean) != planted.clean

@@ -114,7 +114,7 @@ def _same_plan(folder: Path, plan: PretrainPlan) -> None:
 def _vocabulary_job(folder: Path, plan: PretrainPlan) -> None:
     limit_memory()
     part = folder / "tokenizer.part"
-    train_tokenizer(_texts(plan), plan.vocabulary).save_pretrained(part)
+    train_tokenizer(list(_texts(plan)), plan.vocabulary).save_pretrained(part)
     part.rename(folder / "tokenizer")
 
 
