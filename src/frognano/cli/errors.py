@@ -21,6 +21,8 @@ _EXPECTED: dict[str, int] = {
     "frognano.tasks.tree.TreeError": BAD_INPUT,
     "frognano.tasks.patch.PatchError": BAD_INPUT,
     "frognano.tasks.folder.TaskFolderError": BAD_INPUT,
+    "frognano.tasks.pool.PoolError": BAD_INPUT,
+    "frognano.coevolve.loop.NothingToTrain": FAILED,
     "frognano.tasks.snapshot.SnapshotError": FAILED,
     "frognano.tasks.grader.NoVerdict": FAILED,
     "frognano.taskpilot.repository.RepositoryError": BAD_INPUT,

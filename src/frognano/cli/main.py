@@ -16,9 +16,16 @@ from typer.core import TyperGroup
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "solve": ("frognano.cli.solve", "Work on an issue in your repository and show the patch."),
-    "coevolve": ("frognano.cli.coevolve", "Make tasks, measure them, train, and again, by a recipe."),
-    "tadpole": ("frognano.cli.tadpole", "The embedded micro-policy and how it is made."),
+    "tasks": ("frognano.cli.tasks", "Make, list, show and check tasks."),
+    "calibrate": ("frognano.cli.calibrate", "How often a policy solves each task of a pool."),
+    "train": ("frognano.cli.train", "One climb of reinforcement learning on a pool."),
+    "coevolve": ("frognano.cli.coevolve", "The whole loop: make tasks, calibrate, train, again."),
+    "eval": ("frognano.cli.evaluate", "Solve rate of a policy on a pool, with its interval."),
+    "report": ("frognano.cli.report", "What a run has come to: ladder, tasks, episodes."),
     "settings": ("frognano.cli.settings", "Every setting of a recipe with its default and meaning."),
+    "tadpole": ("frognano.cli.tadpole", "The bundled micro-policy and how it is made."),
+    "model-server": ("frognano.cli.model_server", "A scripted model behind a chat endpoint, to try with."),
+    "doctor": ("frognano.cli.doctor", "What this machine can isolate, what each lack costs."),
 }
 """Name → the module that holds it as ``app``, and its line in the list of commands."""
 

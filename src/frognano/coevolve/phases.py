@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import shutil
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from frognano.coevolve import events
+from frognano.coevolve.making import SYNTHESIS, Tools, synthesised
 from frognano.coevolve.workbench import Workbench
 from frognano.records import Task, Trajectory, Verdict
 from frognano.rollout.episodes import PlacedTask
@@ -21,13 +21,8 @@ from frognano.rollout.journal import EpisodeEntry, Journal
 from frognano.rollout.ladder import Rung, rung
 from frognano.taskpilot.admit import Admission, admit
 from frognano.taskpilot.calibrate import Solve
-from frognano.taskpilot.pilot import synthesise
-from frognano.taskpilot.progress import Progress
 from frognano.taskpilot.refine import RefinementReport, calibrate_and_refine
-from frognano.taskpilot.repository import open_repository
 from frognano.tasks.folder import read_task
-
-SYNTHESIS_STEPS = ("baseline", "coverage", "screen", "facts", "validate")
 
 
 @dataclass(frozen=True)
@@ -47,49 +42,13 @@ class PoolTasks:
 
 
 async def make_pool(bench: Workbench) -> PoolTasks:
-    """Snapshot and synthesis; a pool that is there already goes on where it stopped, a finished one is taken."""
-    name, journal, made = "synthesis", bench.journal, bench.pool / "made.json"
-    repository = open_repository(bench.recipe.source.repository)
-    settings = bench.recipe.taskpilot.synthesis
-    if not journal.phase_done(name):
-        about = settings.model_dump(mode="json", exclude={"workers"}) | {"repository": str(repository.folder)}
-        finished = json.loads(made.read_text()) if made.exists() else {}
-        if finished.get("about") != about:
-            bench.watch(events.PhaseBegan(name=name, unit="tasks"))
-            report = await synthesise(
-                repository,
-                settings,
-                bench.backend,
-                bench.store,
-                bench.tasks,
-                progress=_synthesis_progress(bench.watch, name),
-                grader=bench.grader,
-            )
-            bench.watch(events.Told(text=report.text()))
-            bench.watch(events.PhaseEnded(name=name, text=f"{report.count} validated tasks"))
-            finished = {"about": about, "tasks": report.tasks, "text": report.text()}
-            _write_json(made, finished)
-        journal.finish_phase(name, {"tasks": finished["tasks"], "text": finished["text"]})
-    tasks = (journal.get("phase", name) or {})["tasks"]
+    """Snapshot and synthesis, journaled."""
+    journal = bench.journal
+    if not journal.phase_done(SYNTHESIS):
+        tools = Tools(bench.backend, bench.store, bench.grader)
+        journal.finish_phase(SYNTHESIS, await synthesised(bench.recipe, bench.pool, tools, bench.watch))
+    tasks = (journal.get("phase", SYNTHESIS) or {})["tasks"]
     return PoolTasks(*(tuple(tasks.get(split, ())) for split in ("train", "validation", "held-out")))
-
-
-def _synthesis_progress(watch: events.Watch, name: str) -> Progress:
-    """TaskPilot's counts as events; its steps are taken to be about equally long."""
-
-    def tell(phase: str, done: int, total: int) -> None:
-        part = done / total if total else 0.0
-        place = SYNTHESIS_STEPS.index(phase) if phase in SYNTHESIS_STEPS else 0
-        fraction = (place + part) / len(SYNTHESIS_STEPS)
-        watch(events.PhaseAdvanced(name=name, done=done, total=total, step=phase, fraction=fraction))
-
-    return tell
-
-
-def _write_json(path: Path, value: Any) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(json.dumps(value, indent=1) + "\n")
-    os.replace(partial, path)
 
 
 async def held_out(

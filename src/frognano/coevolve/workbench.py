@@ -14,7 +14,8 @@ from pathlib import Path
 from torch import Tensor
 
 from frognano.coevolve import events
-from frognano.config.recipe import FREE, Recipe, SandboxSettings, dump_recipe
+from frognano.coevolve.making import backend_of, grading_of, limits_of
+from frognano.config.recipe import FREE, Recipe, dump_recipe
 from frognano.policy.chat import ChatFormat
 from frognano.policy.checkpoint import LoadedModel, checkpoint_folder, load_model
 from frognano.policy.engine import TorchEngine
@@ -25,10 +26,8 @@ from frognano.rollout.episodes import Attempt, EpisodeRunner
 from frognano.rollout.grading import Gradings
 from frognano.rollout.journal import Journal
 from frognano.rollout.run_folder import disk_errors
-from frognano.sandbox import runner as resident
-from frognano.sandbox.contract import Limits
 from frognano.sandbox.local import LocalBackend
-from frognano.tasks.grader import Grader, GraderSettings, open_grader
+from frognano.tasks.grader import Grader, open_grader
 from frognano.tasks.snapshot import SnapshotStore
 
 
@@ -108,10 +107,10 @@ async def open_workbench(
         (folder / "recipe.yaml").write_text(dump_recipe(recipe), encoding="utf-8")
         pool = pool or folder / "pool"
         store = SnapshotStore(pool / "snapshots")
-        limits = _limits(recipe.sandbox)
+        limits = limits_of(recipe)
         loaded = await asyncio.to_thread(load_model, recipe.model.checkpoint)
-        backend = await stack.enter_async_context(_backend(recipe.sandbox))
-        grader = await stack.enter_async_context(open_grader(backend, store, _grading(recipe, limits)))
+        backend = await stack.enter_async_context(backend_of(recipe))
+        grader = await stack.enter_async_context(open_grader(backend, store, grading_of(recipe)))
         policy = await stack.enter_async_context(policy_of(recipe, loaded))
         runner = EpisodeRunner(
             backend=backend,
@@ -140,25 +139,6 @@ def _clear_errors(folder: Path) -> Iterator[None]:
 
 def _first(error: BaseException) -> BaseException:
     return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
-
-
-def _limits(settings: SandboxSettings) -> Limits:
-    return Limits(memory_mb=settings.memory_mb, pids=settings.pids, disk_mb=settings.disk_mb)
-
-
-def _backend(settings: SandboxSettings) -> LocalBackend:
-    residents = {"runner": Path(resident.__file__)}
-    return LocalBackend(residents, warm=settings.warm, no_isolation=not settings.isolation)
-
-
-def _grading(recipe: Recipe, limits: Limits) -> GraderSettings:
-    return GraderSettings(
-        mode=recipe.rollout.grading,
-        workers=recipe.rollout.graders,
-        memory_mb=limits.memory_mb,
-        pids=limits.pids,
-        disk_mb=limits.disk_mb,
-    )
 
 
 def _ended(attempt: Attempt, trajectory: Trajectory) -> events.EpisodeEnded:
