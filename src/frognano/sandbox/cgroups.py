@@ -102,12 +102,15 @@ def _sweep(roots: dict[str, Path], space: str) -> None:
     for root in set(roots.values()):
         with suppress(OSError):
             for tree in root.glob(f"{space}*"):
-                if Path("/proc", tree.name.rpartition("-")[2]).exists():
-                    continue
-                for process in {int(line) for file in tree.glob("*/cgroup.procs") for line in file.read_text().split()}:
-                    with suppress(ProcessLookupError):
-                        os.kill(process, signal.SIGKILL)
-                CgroupTree(0, {"": tree}).close()
+                if not Path("/proc", tree.name.rpartition("-")[2]).exists():
+                    _end_all(tree)
+                    CgroupTree(0, {"": tree}).close()
+
+
+def _end_all(tree: Path) -> None:
+    for process in {int(line) for file in tree.glob("*/cgroup.procs") for line in file.read_text().split()}:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
 def _mount_points() -> dict[str, Path]:
