@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from frognano.cli.main import app
-from frognano.policy.scripted import Turn, say
+from frognano.policy.scripted import Script, Turn, say
 from frognano.policy.scripted_server import Fault, ScriptedServer
 
 BROKEN = "def double(x):\n    return x + 3\n"
@@ -62,7 +63,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def serving(script: Sequence[Turn] = MEND, faults: Sequence[Fault] = ()) -> Iterator[ScriptedServer]:
+def serving(script: Script = MEND, faults: Sequence[Fault] = ()) -> Iterator[ScriptedServer]:
     """The scripted model server on a thread of its own, so that a command in another process can talk to it."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -88,14 +89,15 @@ def surroundings(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "FROG_KEY": "sk-very-secret"}
 
 
+def invoke(*arguments: str, stdin: str = "", env: dict[str, str] | None = None) -> Done:
+    """The command in this process; tests that send signals or look at processes start their own."""
+    result = CliRunner().invoke(app, list(arguments), input=stdin, env=env, prog_name="frognano")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Done(result.exit_code, result.stdout, result.stderr)
+
+
 @pytest.fixture
 def frognano(surroundings: dict[str, str]) -> Callable[..., Done]:
-    """The command in this process; tests that send signals or look at processes start their own."""
-
-    def run(*arguments: str, stdin: str = "") -> Done:
-        result = CliRunner().invoke(app, list(arguments), input=stdin, env=surroundings, prog_name="frognano")
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Done(result.exit_code, result.stdout, result.stderr)
-
-    return run
+    """The command in surroundings of the test's own."""
+    return functools.partial(invoke, env=surroundings)

@@ -26,6 +26,6 @@ def calibrate(
     from frognano.coevolve.pieces import calibrate as run_calibration
     from frognano.coevolve.progress import watching
 
-    with watching(chosen) as watch:
+    with watching(chosen, only=["iteration 1: calibration"]) as watch:
         outcome = run_calibration(chosen, run, place, watch=watch)
     typer.echo(outcome.text())

@@ -40,7 +40,7 @@ def evaluate(
     from frognano.coevolve.progress import watching
 
     if not base_url:
-        with watching(chosen) as watch:
+        with watching(chosen, only=[f"evaluation: {split}"]) as watch:
             result = pieces.evaluate(chosen, run, place, split, watch=watch)  # type: ignore[arg-type]
         typer.echo(result.text())
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +16,8 @@ from frognano.cli.errors import InputError
 from frognano.cli.main import new_app
 
 app = new_app("")
+_HELD_OUT = re.compile(r"(?:start|iteration (\d+)): held-out")
+"""Names of the phases that are rungs of the ladder."""
 
 
 @app.command()
@@ -60,9 +63,9 @@ def _so_far(run: Path) -> str:
         rates = dict(_facts(db, "rates"))
         episodes = db.execute("SELECT COUNT(*) FROM episodes").fetchone()[0]
     rungs = [
-        rung(0 if name.startswith("start") else int(name.split()[1].rstrip(":")), "", found)
+        rung(int(place[1] or 0), "", found)
         for name, found in scores.items()
-        if name.endswith("held-out") and any(score.rate is not None for score in found)
+        if (place := _HELD_OUT.fullmatch(name)) and any(score.rate is not None for score in found)
     ]
     parts = [f"{run}: not finished; {episodes} episodes. Done: {', '.join(done) or 'nothing yet'}"]
     parts.append(ladder_text(sorted(rungs, key=lambda row: row.iteration)))

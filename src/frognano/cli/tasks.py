@@ -40,7 +40,7 @@ def make(
     from frognano.coevolve.making import make_tasks
     from frognano.coevolve.progress import watching
 
-    with watching(chosen) as watch:
+    with watching(chosen, only=["synthesis"]) as watch:
         found = asyncio.run(make_tasks(chosen, pool, watch))
     typer.echo(f"{sum(map(len, found.values()))} tasks: {pool / 'tasks'}")
 

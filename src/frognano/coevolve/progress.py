@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -128,10 +128,11 @@ def shares(recipe: Recipe) -> dict[str, float]:
 
 
 @contextmanager
-def watching(recipe: Recipe, stream: TextIO | None = None) -> Iterator[events.Watch]:
-    """A watcher for the terminal or file that ``stream`` (standard output) is."""
+def watching(recipe: Recipe, stream: TextIO | None = None, only: Sequence[str] = ()) -> Iterator[events.Watch]:
+    """A watcher for the terminal or file that ``stream`` (standard output) is; ``only`` names the phases that run."""
     out = stream or sys.stdout
-    board = Board(shares(recipe))
+    weights = shares(recipe)
+    board = Board({name: weights.get(name, 1.0) for name in only or weights})
     if not out.isatty():
         yield PlainLines(board, out)
         return
