@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from transformers.models.qwen3_5.modeling_qwen3_5 import torch_recurrent_gated_delta_rule
 
+from frognano.policy.delta_rule import delta_rule
 from frognano.policy.fused_runner import FusedRunner, make_runner
 from frognano.policy.generic_runner import GenericRunner
 from frognano.policy.row_state import Runner
@@ -117,3 +119,21 @@ def test_the_fused_runner_is_used_only_where_it_agrees_with_the_model(
     model.model.layers[0].register_forward_hook(lambda module, inputs, output: output * 1.5)
     assert isinstance(make_runner(model), GenericRunner)
     assert "row by row" in caplog.text
+
+
+@pytest.mark.parametrize(("tokens", "heads"), [(1, 4), (31, 4), (64, 2), (150, 2)])
+@torch.inference_mode()
+def test_the_delta_rule_in_chunks_equals_its_recurrence(tokens: int, heads: int) -> None:
+    torch.manual_seed(tokens)
+    query, key = torch.randn(2, tokens, 2, 12), torch.randn(2, tokens, 2, 12)
+    value, beta = torch.randn(2, tokens, heads, 7), torch.rand(2, tokens, heads)
+    decay, state = -3.0 * torch.rand(2, tokens, heads), torch.randn(2, heads, 12, 7)
+    beta[1, tokens // 2 :], decay[1, tokens // 2 :] = 0.0, 0.0
+    read, after = delta_rule(query, key, value, decay, beta, state=state)
+    wanted, end = torch_recurrent_gated_delta_rule(
+        query, key, value, decay, beta, initial_state=state, output_final_state=True, use_qk_l2norm_in_kernel=True
+    )
+    assert torch.allclose(read, wanted, atol=1e-5)
+    assert torch.allclose(after, end, atol=1e-5)
+    _, half = delta_rule(*(each[:, : tokens // 2] for each in (query, key, value, decay, beta)), state=state)
+    assert torch.allclose(after[1], half[1], atol=1e-5)

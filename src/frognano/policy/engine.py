@@ -29,6 +29,8 @@ from frognano.policy.contract import ContextOverflow, PolicyError, Sampling
 from frognano.policy.generation import Conversation, EngineStats, Generation, Request
 
 _log = logging.getLogger(__name__)
+_PATIENCE = 4
+_COMPANY = 8
 
 
 class TorchEngine:
@@ -53,6 +55,7 @@ class TorchEngine:
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._busy_s = 0.0
+        self._patience = 0
         self._failure: Exception | None = None
 
     @property
@@ -160,6 +163,8 @@ class TorchEngine:
 
     def _work(self) -> None:
         torch.set_num_threads(self.settings.threads)
+        # Decayed states fill up with numbers too small for the fast path of a CPU; for this thread they are zero.
+        torch.set_flush_denormal(True)
         reason = PolicyError("the engine was stopped")
         try:
             with torch.inference_mode():
@@ -215,10 +220,19 @@ class TorchEngine:
         self._batch.cancel()
 
     def _joining(self) -> list[Request]:
-        """Who joins now: whoever waits while there is room; in a wave only those it began with."""
+        """Who joins now: whoever waits while there is room; in a wave only those it began with.
+
+        A pass over new tokens costs much the same for one conversation as for several. So while others are being
+        sampled a newcomer waits a few steps for company.
+        """
         room = self.settings.max_rows - len(self._batch.rows)
         with self._wake:
             if not self.settings.wave:
+                self._patience = self._patience + 1 if self._waiting and room else 0
+                few = len(self._waiting) < min(room, len(self._batch.rows) / _COMPANY)
+                if few and self._patience <= _PATIENCE:
+                    return []
+                self._patience = 0
                 joining, self._waiting = self._waiting[:room], self._waiting[room:]
                 return joining
             if not self._wave and not self._batch.rows and self._may_start():

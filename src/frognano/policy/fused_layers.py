@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers.models.qwen3_5.modeling_qwen3_5 import torch_chunk_gated_delta_rule
+
+from frognano.policy.delta_rule import delta_rule
 
 
 @dataclass(frozen=True)
@@ -93,21 +94,28 @@ class Mixer(Protocol):
 
 
 class Joined:
-    """Several linear maps of one input as one product; their weights become slices of the joined weight."""
+    """Linear maps of one input as one product; their weights become slices of a joined one, laid out [in, out].
+
+    A product with few rows is up to twice as fast with that layout, and the modules see the same values as before.
+    """
 
     def __init__(self, *maps: nn.Linear) -> None:
-        self.sizes = [each.out_features for each in maps]
-        self.weight = torch.cat([each.weight.data for each in maps])
-        self.bias = torch.cat([each.bias.data for each in maps]) if maps[0].bias is not None else None
+        self._sizes = [each.out_features for each in maps]
+        self.weight = torch.cat([each.weight.data.t() for each in maps], dim=1)
+        self._bias = torch.cat([each.bias.data for each in maps]) if maps[0].bias is not None else None
         at = 0
-        for each, size in zip(maps, self.sizes, strict=True):
-            each.weight.data = self.weight[at : at + size]
-            if self.bias is not None:
-                each.bias.data = self.bias[at : at + size]
+        for each, size in zip(maps, self._sizes, strict=True):
+            each.weight.data = self.weight[:, at : at + size].t()
+            if self._bias is not None:
+                each.bias.data = self._bias[at : at + size]
             at += size
 
+    def whole(self, hidden: Tensor) -> Tensor:
+        """[N, in] → [N, all outputs]."""
+        return torch.mm(hidden, self.weight) if self._bias is None else torch.addmm(self._bias, hidden, self.weight)
+
     def __call__(self, hidden: Tensor) -> tuple[Tensor, ...]:
-        parts: tuple[Tensor, ...] = torch.split(F.linear(hidden, self.weight, self.bias), self.sizes, dim=-1)
+        parts: tuple[Tensor, ...] = torch.split(self.whole(hidden), self._sizes, dim=-1)
         return parts
 
 
@@ -140,7 +148,7 @@ def _rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class FullAttention:
-    """Softmax attention, gated or not; remembers keys and values, each row from place 0 on."""
+    """Softmax attention, gated or not; remembers keys [rows, key heads, head, reach] and values [.., reach, head]."""
 
     def __init__(self, module: Any) -> None:
         self._head: int = module.head_dim
@@ -149,29 +157,30 @@ class FullAttention:
         self._gated = module.q_proj.out_features == 2 * self._heads * self._head
         self._scale: float = module.scaling
         self._inward = Joined(module.q_proj, module.k_proj, module.v_proj)
-        self._outward: nn.Linear = module.o_proj
+        self._outward = Joined(module.o_proj)
         self._norms = Norm(module.q_norm), Norm(module.k_norm)
-        self._keys = self._inward.weight.new_zeros((0, self._keys_of, 0, self._head))
-        self._values = self._keys.clone()
+        self._keys = self._inward.weight.new_zeros((0, self._keys_of, self._head, 0))
+        self._values = self._inward.weight.new_zeros((0, self._keys_of, 0, self._head))
 
     def refresh(self) -> None:
         for norm in self._norms:
             norm.refresh()
 
     def resize(self, rows: int, reach: int) -> None:
-        self._keys, self._values = (_grown(old, rows, reach) for old in (self._keys, self._values))
+        self._keys = _grown(self._keys, (rows, self._keys_of, self._head, reach))
+        self._values = _grown(self._values, (rows, self._keys_of, reach, self._head))
 
     def load(self, slot: int, memory: tuple[Tensor, ...] | None) -> None:
         if memory is not None:
             keys, values = memory
-            self._keys[slot, :, : keys.shape[1]] = keys
+            self._keys[slot, :, :, : keys.shape[2]] = keys
             self._values[slot, :, : values.shape[1]] = values
 
     def save(self, slot: int, length: int) -> tuple[Tensor, ...]:
-        return self._keys[slot, :, :length].clone(), self._values[slot, :, :length].clone()
+        return self._keys[slot, :, :, :length].clone(), self._values[slot, :, :length].clone()
 
     def move(self, source: int, target: int, length: int) -> None:
-        self._keys[target, :, :length] = self._keys[source, :, :length]
+        self._keys[target, :, :, :length] = self._keys[source, :, :, :length]
         self._values[target, :, :length] = self._values[source, :, :length]
 
     def _project(self, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
@@ -183,20 +192,22 @@ class FullAttention:
             query, gate = both[..., : self._head], both[..., self._head :].reshape(hidden.shape[0], -1)
         query = self._norms[0](query.reshape(-1, self._heads, self._head))
         key = self._norms[1](key.reshape(-1, self._keys_of, self._head))
-        return _rotate(query, cos, sin), _rotate(key, cos, sin), value.view(-1, self._keys_of, self._head), gate
+        turned = _rotate(torch.cat((query, key), dim=1), cos, sin)
+        value = value.reshape(-1, self._keys_of, self._head)
+        return turned[:, : self._heads], turned[:, self._heads :], value, gate
 
     def _out(self, mixed: Tensor, gate: Tensor | None) -> Tensor:
-        return F.linear(mixed if gate is None else mixed * gate.sigmoid(), self._outward.weight, self._outward.bias)
+        return self._outward.whole(mixed if gate is None else mixed * gate.sigmoid())
 
     def read(self, hidden: Tensor, packed: Packed) -> Tensor:
         query, key, value, gate = self._project(hidden, packed.cos, packed.sin)
         slots, places = packed.row + packed.first, packed.past[packed.row] + packed.column
-        self._keys[slots, :, places] = key
+        self._keys[slots, :, :, places] = key
         self._values[slots, :, places] = value
         rows = slice(packed.first, packed.first + packed.count)
         mixed = F.scaled_dot_product_attention(
             packed.pad(query).transpose(1, 2),
-            self._keys[rows, :, : packed.reach],
+            self._keys[rows, :, :, : packed.reach].transpose(2, 3).contiguous(),
             self._values[rows, :, : packed.reach],
             attn_mask=packed.mask,
             scale=self._scale,
@@ -206,14 +217,13 @@ class FullAttention:
 
     def step(self, hidden: Tensor, tick: Tick) -> Tensor:
         query, key, value, gate = self._project(hidden, tick.cos, tick.sin)
-        self._keys[tick.slots, :, tick.places] = key
+        self._keys[tick.slots, :, :, tick.places] = key
         self._values[tick.slots, :, tick.places] = value
         groups = self._heads // self._keys_of
         query = (query * self._scale).reshape(tick.rows * self._keys_of, groups, self._head)
-        keys, values = (
-            memory[: tick.rows].flatten(0, 1)[:, : tick.reach] for memory in (self._keys, self._values)
-        )  # [rows × key heads, reach, head], a view
-        scores = torch.bmm(query, keys.transpose(1, 2)).view(tick.rows, self._keys_of * groups, -1)
+        keys = self._keys[: tick.rows].flatten(0, 1)[:, :, : tick.reach]  # views of [rows × key heads, ..]
+        values = self._values[: tick.rows].flatten(0, 1)[:, : tick.reach]
+        scores = torch.bmm(query, keys).view(tick.rows, self._keys_of * groups, -1)
         weights = scores.add_(tick.mask).softmax(dim=-1, dtype=torch.float32).to(values.dtype)
         mixed = torch.bmm(weights.view(-1, groups, tick.reach), values)
         return self._out(mixed.view(tick.rows, -1), gate)
@@ -231,7 +241,7 @@ class DeltaNet:
         self._key, self._value = module.head_k_dim, module.head_v_dim
         self._channels = [module.key_dim, module.key_dim, module.value_dim]
         self._inward = Joined(module.in_proj_qkv, module.in_proj_z, module.in_proj_b, module.in_proj_a)
-        self._outward: nn.Linear = module.out_proj
+        self._outward = Joined(module.out_proj)
         self._norm = Norm(module.norm)
         self._taps: int = module.conv_kernel_size
         self._phase = 0
@@ -248,8 +258,8 @@ class DeltaNet:
         self._shift = self._module.dt_bias.data
 
     def resize(self, rows: int, reach: int) -> None:
-        self._ring = _grown(self._ring.transpose(0, 1), rows, self._taps).transpose(0, 1).contiguous()
-        self._matrix = _grown(self._matrix, rows, self._key, axis=2)
+        self._ring = _grown(self._ring, (self._taps, rows, self._ring.shape[2]))
+        self._matrix = _grown(self._matrix, (rows, *self._matrix.shape[1:]))
 
     def _oldest_first(self) -> list[int]:
         return [(self._phase + tap) % self._taps for tap in range(self._taps)]
@@ -278,7 +288,7 @@ class DeltaNet:
         """``mixed``, ``gate``: [N, heads × value]."""
         shape = (-1, self._heads, self._value)
         normed = self._norm(mixed.view(shape)) * F.silu(gate.reshape(shape).float())
-        return F.linear(normed.reshape(gate.shape).to(gate.dtype), self._outward.weight, self._outward.bias)
+        return self._outward.whole(normed.reshape(gate.shape).to(gate.dtype))
 
     def read(self, hidden: Tensor, packed: Packed) -> Tensor:
         mixed, gate, strength, rate = self._inward(hidden)
@@ -292,16 +302,13 @@ class DeltaNet:
         query, key, value = torch.split(convolved, self._channels, dim=-1)
         decay, beta = self._gates(rate, strength)
         # Where a row has no token, decay 0 (in logarithm) and beta 0 leave its matrix as it is.
-        result, matrix = torch_chunk_gated_delta_rule(
-            query.view(packed.count, packed.width, self._key_heads, self._key),
-            key.view(packed.count, packed.width, self._key_heads, self._key),
-            value.view(packed.count, packed.width, self._heads, self._value),
-            g=packed.pad(decay),
-            beta=packed.pad(beta),
-            chunk_size=64 if packed.width > 32 else 32,
-            initial_state=self._matrix[rows],
-            output_final_state=True,
-            use_qk_l2norm_in_kernel=True,
+        result, matrix = delta_rule(
+            query.reshape(packed.count, packed.width, self._key_heads, self._key),
+            key.reshape(packed.count, packed.width, self._key_heads, self._key),
+            value.reshape(packed.count, packed.width, self._heads, self._value),
+            packed.pad(decay),
+            packed.pad(beta),
+            state=self._matrix[rows],
         )
         self._matrix[rows] = matrix
         return self._out(packed.pack(result).reshape(hidden.shape[0], -1), gate)
@@ -344,14 +351,8 @@ class DeltaNet:
         return read
 
 
-def _grown(old: Tensor, rows: int, reach: int, axis: int = 2) -> Tensor:
-    """A copy of ``old`` with ``rows`` entries on axis 0 and ``reach`` on ``axis``, zero where it is new."""
-    if old.dim() == 3:  # the ring: [rows, taps, channels]
-        new = old.new_zeros((rows, *old.shape[1:]))
-        new[: old.shape[0]] = old
-        return new
-    shape = list(old.shape)
-    shape[0], shape[axis] = rows, reach
+def _grown(old: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """``old`` in the low corner of a larger tensor, zero where it is new."""
     new = old.new_zeros(shape)
-    new[: old.shape[0], :, : old.shape[2]] = old
+    new[tuple(slice(size) for size in old.shape)] = old
     return new

@@ -65,7 +65,7 @@ class _Layer:
             self.mixer = FullAttention(module.self_attn)
         self._before, self._after = Norm(module.input_layernorm), Norm(module.post_attention_layernorm)
         self._inward = Joined(module.mlp.gate_proj, module.mlp.up_proj)
-        self._outward = module.mlp.down_proj
+        self._outward = Joined(module.mlp.down_proj)
         self._act = module.mlp.act_fn
 
     def refresh(self) -> None:
@@ -78,7 +78,7 @@ class _Layer:
         mixed = self.mixer.step(normed, place) if isinstance(place, Tick) else self.mixer.read(normed, place)
         hidden = hidden + mixed
         gate, up = self._inward(self._after(hidden))
-        return hidden + F.linear(self._act(gate) * up, self._outward.weight)
+        return hidden + self._outward.whole(self._act(gate) * up)
 
 
 class FusedRunner:

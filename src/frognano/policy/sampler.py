@@ -17,6 +17,7 @@ from torch import Tensor
 from frognano.policy.contract import Sampling
 
 _WHOLE_VOCABULARY_ELEMENTS = 1 << 22
+_AHEAD = 16
 
 
 def uniforms(seeds: np.ndarray, counters: np.ndarray) -> np.ndarray:
@@ -40,6 +41,8 @@ class RowSampler:
         """``drawn``: how many tokens each row has drawn before."""
         self._seeds = np.array([row.seed % 2**64 for row in rows], dtype=np.uint64)
         self._counters = np.array(drawn, dtype=np.uint64)
+        self._step = 0
+        self._block = torch.empty(0)
         self._device = device
         self._greedy = [row.temperature <= 0 for row in rows]
         heat = [row.temperature if row.temperature > 0 else 1.0 for row in rows]
@@ -52,8 +55,7 @@ class RowSampler:
 
     def draw(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Logits [rows, vocabulary] → ids [rows] (int64) and log-probabilities [rows] (fp32)."""
-        numbers = torch.from_numpy(uniforms(self._seeds, self._counters)).to(self._device)
-        self._counters += np.uint64(1)
+        numbers = self._numbers()
         rows, vocabulary = logits.shape
         many = max(1, _WHOLE_VOCABULARY_ELEMENTS // vocabulary)
         if rows <= many:
@@ -61,6 +63,17 @@ class RowSampler:
         parts = [slice(low, low + many) for low in range(0, rows, many)]
         drawn = [self._draw(logits[part], numbers[part], part) for part in parts]
         return torch.cat([ids for ids, _ in drawn]), torch.cat([logprobs for _, logprobs in drawn])
+
+    def _numbers(self) -> Tensor:
+        """The next number of every row, made for several steps at once."""
+        place = self._step % _AHEAD
+        if place == 0:
+            ahead = np.arange(self._step, self._step + _AHEAD, dtype=np.uint64)[:, None]
+            found = uniforms(self._seeds[None], self._counters[None] + ahead)
+            # A little below 1, so that rounding never lifts a number to the whole sum of the probabilities.
+            self._block = torch.from_numpy(found * (1 - 2.0**-40)).to(self._device)
+        self._step += 1
+        return self._block[place]
 
     def _draw(self, logits: Tensor, numbers: Tensor, part: slice) -> tuple[Tensor, Tensor]:
         logits = logits.float()
@@ -88,6 +101,5 @@ class RowSampler:
     @staticmethod
     def _invert(cumulative: Tensor, numbers: Tensor) -> Tensor:
         """First index whose cumulative probability passes the row's number; never an index of probability 0."""
-        total = cumulative[:, -1:]
-        wanted = torch.minimum(numbers[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
+        wanted = numbers[:, None] * cumulative[:, -1:]
         return torch.searchsorted(cumulative, wanted, right=True).clamp_(max=cumulative.shape[-1] - 1)
