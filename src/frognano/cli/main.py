@@ -39,6 +39,9 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
+        from frognano.config.environment import quiet_libraries
+
+        quiet_libraries()
         return typer.main.get_command(importlib.import_module(COMMANDS[cmd_name][0]).app)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

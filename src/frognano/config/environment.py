@@ -1,4 +1,4 @@
-"""What FrogNano takes from the environment of the process, all of it here: keys, folders, git's settings."""
+"""What the commands take from the environment of the process: keys, folders, git's and the libraries' settings."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ def state_folder() -> Path:
     """Where what commands leave behind is kept for this user."""
     base = os.environ.get("XDG_STATE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "frognano"
+
+
+def quiet_libraries() -> None:
+    """Have the libraries below keep their hints to themselves, in this process and those it starts."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 def git_environment() -> dict[str, str]:
