@@ -12,10 +12,11 @@ import torch
 
 from frognano.config.engine import EngineSettings
 from frognano.policy.chat import ChatFormat
+from frognano.policy.checkpoint import load_model
 from frognano.policy.contract import ContextOverflow, PolicyError, Sampling
 from frognano.policy.engine import TorchEngine
 from frognano.policy.generation import Conversation, Generation
-from frognano.policy.token_policy import TokenPolicy
+from frognano.policy.token_policy import TokenPolicy, checkpoint_policy
 from frognano.records import Observation, TokenRow
 
 Models = Callable[..., Any]
@@ -362,6 +363,34 @@ def test_a_session_overflows_its_context(policy_of: Callable[..., TokenPolicy]) 
                 await session.reply(10, FOREVER)
 
     asyncio.run(run())
+
+
+def test_at_lag_zero_whole_episodes_of_the_bundled_model_agree_with_a_plain_forward_pass() -> None:
+    policy = checkpoint_policy("tadpole", EngineSettings(wave=True))
+
+    async def episode(seed: int) -> TokenRow:
+        session = await policy.open(
+            "Fix the issue.", "total in src/pad/sums.py is off by one.", [], Sampling(seed=seed)
+        )
+        for _ in range(4):
+            reply = await session.reply(90, FOREVER)
+            text = "src/pad/sums.py\n1. def total(values):\n2.     return sum(values) - 1"
+            session.observe([Observation(call_id=call.id, tool=call.name, text=text) for call in reply.calls])
+        await session.close()
+        return session.tokens()
+
+    async def run() -> list[TokenRow]:
+        policy.announce(8)
+        async with policy:
+            return await asyncio.gather(*[episode(seed) for seed in range(8)])
+
+    plain = load_model("tadpole").model.eval()
+    rows = asyncio.run(run())
+    assert sum(row.sampled for row in rows) > 300
+    gaps = [_gaps(plain, row) for row in rows]
+    assert max(mean for mean, _ in gaps) <= 1e-4
+    assert max(most for _, most in gaps) <= 1e-2
+    assert min(_gaps(plain, row, shift=1)[0] for row in rows) > 1e-2
 
 
 def test_a_conversation_knows_what_it_has_not_read() -> None:

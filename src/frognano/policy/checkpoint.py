@@ -9,6 +9,7 @@ may run code.
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -70,6 +71,9 @@ def load_model(name: str | Path, dtype: torch.dtype = torch.float32) -> LoadedMo
     if text is not config:
         # The outer config says whether the output layer is tied; the inner one may have kept its default.
         text.tie_word_embeddings = config.tie_word_embeddings
+    if not torch.cuda.is_available():
+        # It advises kernels that do not exist for a CPU.
+        logging.getLogger("transformers.integrations.hub_kernels").setLevel(logging.ERROR)
     disable_progress_bar()  # type: ignore[no-untyped-call]
     found: Any = AutoModelForCausalLM.from_pretrained(
         folder, config=text, dtype=dtype, use_safetensors=True, output_loading_info=True

@@ -150,8 +150,10 @@ class FusedRunner:
     def _room(self, rows: int, reach: int) -> None:
         if rows <= self._slots and reach <= self._reach:
             return
-        self._slots = max(self._slots, rows if rows <= self._slots else _rounded(rows, 8))
-        self._reach = max(self._reach, reach if reach <= self._reach else _rounded(reach, _LEAST_REACH))
+        if rows > self._slots:
+            self._slots = 1 << (rows - 1).bit_length()  # a single long conversation pays for one
+        if reach > self._reach:
+            self._reach = -(-(reach + reach // 4) // _LEAST_REACH) * _LEAST_REACH
         for layer in self._layers:
             layer.mixer.resize(self._slots, self._reach)
         grid = torch.arange(self._reach, device=self._device)[None, :]
@@ -238,8 +240,3 @@ class FusedRunner:
 
     def _logits(self, hidden: Tensor) -> Tensor:
         return F.linear(self._norm(hidden), self._model.lm_head.weight)
-
-
-def _rounded(value: int, least: int) -> int:
-    """``value`` with a quarter of room to grow, a multiple of ``least``."""
-    return -(-(value + value // 4) // least) * least
