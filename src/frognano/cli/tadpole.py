@@ -25,7 +25,7 @@ def pretrain(
     tiny: Annotated[bool, typer.Option("--tiny", help="A few steps, to see that it works; it learns nothing.")] = False,
 ) -> None:
     """Make Tadpole again from its seed, on one CPU thread; about 45 minutes on a quiet core."""
-    from frognano.tadpole.pretrain import PretrainPlan
+    from frognano.tadpole.trainer import PretrainPlan
     from frognano.tadpole.pretrain import pretrain as run
 
     plan = PretrainPlan(scripts=scripts, cycles=tuple(cycles)) if cycles else PretrainPlan(scripts=scripts)

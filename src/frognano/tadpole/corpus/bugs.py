@@ -10,13 +10,13 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from frognano.tadpole.corpus.draft import identifier, word
 from frognano.tadpole.corpus.expressions import Stream
 from frognano.tadpole.corpus.functions import Written, sample_arguments, write_function
+from frognano.tadpole.corpus.planted import Planted
 from frognano.taskpilot.mutate import Module, Mutation, mutations_of
 from frognano.taskpilot.state import Example, Facts
 
@@ -38,17 +38,6 @@ class _Stuck(BaseException):
 
 def _stuck(*_: object) -> None:
     raise _Stuck
-
-
-@dataclass(frozen=True)
-class Planted:
-    """A module with one bug: path, clean and mutated source, the mutation, and what it breaks."""
-
-    path: str
-    clean: str
-    mutated: str
-    mutation: Mutation
-    facts: Facts
 
 
 def limit_memory(gigabytes: int = 3) -> None:

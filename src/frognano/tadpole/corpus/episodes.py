@@ -13,8 +13,10 @@ from pathlib import Path
 from frognano.leaf.profile import load_profile
 from frognano.leaf.tools import run_tool_locally
 from frognano.records import Observation, ToolCall
-from frognano.tadpole.corpus.bugs import Planted, plant
+from frognano.tadpole.corpus.bugs import plant
 from frognano.tadpole.corpus.expressions import Stream
+from frognano.tadpole.corpus.library import plant_in_library
+from frognano.tadpole.corpus.planted import Planted
 from frognano.taskpilot.mutate import Module, mutations_of
 from frognano.taskpilot.state import LEVELS, statement
 
@@ -30,6 +32,8 @@ class Habits:
     """Another change than the right one, at the right or at another line."""
     misquote: float = 0.04
     """The first ``old_string`` is slightly wrong; the error is read and the edit repeated."""
+    library: float = 0.6
+    """Bugs planted in functions of the standard library instead of generated ones."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +65,16 @@ class Author:
 
     def drill(self) -> Script:
         """A short script: the suspicious line is named and edited without reading, which teaches copying first."""
-        planted = plant(self.rng)
+        planted = self._plant()
         facts = planted.facts.model_copy(update={"contract": "", "examples": planted.facts.examples[:1]})
         user = statement(facts, "suspect", self.rng.randrange(1 << 30))
         path = self._place(planted)
         solved, edits = self._edits(planted, planted.path)
         path.unlink()
         return Script(user, (*edits, Turn(f"Fixed {facts.function}.")), solved)
+
+    def _plant(self) -> Planted:
+        return plant_in_library(self.rng) if self.rng.random() < self.habits.library else plant(self.rng)
 
     def _place(self, planted: Planted) -> Path:
         path = self.folder / planted.path
@@ -77,7 +84,7 @@ class Author:
 
     def write(self) -> Script:
         """The next script."""
-        planted = plant(self.rng)
+        planted = self._plant()
         level = self.rng.choice(LEVELS)
         user = statement(planted.facts, level, self.rng.randrange(1 << 30))
         path = self._place(planted)

@@ -159,10 +159,11 @@ def _prose(draft: Draft) -> list[str]:
 
 def sample_arguments(rng: Stream, parameters: tuple[tuple[str, str], ...]) -> list[object]:
     """Draw arguments for a call."""
-    return [_value(rng, kind) for _, kind in parameters]
+    return [sample_value(rng, kind) for _, kind in parameters]
 
 
-def _value(rng: Stream, kind: str) -> object:
+def sample_value(rng: Stream, kind: str) -> object:
+    """A value of a type."""
     if kind == "int":
         return rng.choice((0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 15, 16, 20, 31, 60, 100, -1, -3))
     if kind == "str":

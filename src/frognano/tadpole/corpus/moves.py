@@ -58,7 +58,7 @@ def _accumulate(draft: Draft) -> None:
     change = f"{total} {rng.choice(('+=', '+=', '-='))} {make.draw('int', 1)}"
     body = [f"if {make.condition()}:", f"    {change}"] if rng.random() < 0.6 else [change]
     if rng.random() < 0.2:
-        body += ["else:", f"    {total} = {make.number()}"] if body[0].startswith("if") else []
+        body += ["else:", f"    {total} = {make.number()}"] if body[0].startswith("if ") else []
     draft.lines += [f"{total} = {draft.make.number()}", f"for {item} in {source}:", *(f"    {line}" for line in body)]
     draft.scope.clear()
     draft.scope.update(outer)

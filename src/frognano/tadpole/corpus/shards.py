@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +20,12 @@ from frognano.policy.chat import ChatFormat
 from frognano.policy.parser import render_call
 from frognano.tadpole.corpus.episodes import Author, Habits, Script
 
-LEVEL_SHARDS = (9, 14, 18)
-"""The shards from which on the text is richer; a small model learns to copy on plain text."""
 VOCABULARY_SHARD = 1_000_000
 """Number of the scripts that the vocabulary is learned from."""
 DRILL_SHARDS = 2
 """Shards that are all drills; later ones hold one in ten."""
+PLAIN_SHARDS = 1
+"""Shards of plain generated text; a small model learns to copy there. Later ones are rich and hold library code."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,12 @@ def encode(tokenizer: PreTrainedTokenizerFast, chat: ChatFormat, script: Script)
     return Sequence(np.asarray(ids, dtype=np.uint16), np.asarray(weights, dtype=np.uint8))
 
 
-def _level(number: int) -> int:
-    return sum(number >= first for first in LEVEL_SHARDS) if number < VOCABULARY_SHARD else 0
-
-
 def scripts(number: int, seed: int, count: int) -> Iterator[Script]:
     """``count`` scripts of shard ``number``."""
     with tempfile.TemporaryDirectory() as folder:
-        author = Author(Path(folder), seed * 100_003 + number, Habits(), level=_level(number))
+        plain = number < PLAIN_SHARDS
+        habits = replace(Habits(), library=0.0) if plain else Habits()
+        author = Author(Path(folder), seed * 100_003 + number, habits, level=0 if plain else 3)
         for index in range(count):
             yield author.drill() if number < DRILL_SHARDS or index % 10 == 0 else author.write()
 
