@@ -37,6 +37,10 @@ def test_help_imports_nothing_heavy_and_lists_every_command() -> None:
     assert all(f"\n  {name} " in out for name in COMMANDS)
 
 
+def test_help_takes_less_than_three_tenths_of_a_second_of_processor_time() -> None:
+    assert min(probe("--help")[1] for _ in range(5)) < 0.3
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_each_command_does_not_import_an_engine(command: str) -> None:
     code, _, modules, out = probe(command, "--help")
