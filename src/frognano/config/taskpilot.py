@@ -40,7 +40,7 @@ class SynthesisSettings(Settings):
     same_behaviour: int = Field(default=1, ge=1)
     """Tasks kept of those whose function fails the same tests with the same outcomes."""
     oversampling: float = Field(default=2.5, ge=1)
-    """Candidates screened per wanted task, at most."""
+    """Candidates screened per wanted task, at most; 48 more are allowed in any case."""
     max_broken_share: float = Field(default=0.34, gt=0, le=1)
     """A candidate that breaks more of the suite than this is refused as too broad."""
     baseline_runs: int = Field(default=3, ge=1)

@@ -11,6 +11,9 @@ from frognano.taskpilot.candidates import Candidate
 from frognano.taskpilot.funnel import Code
 from frognano.taskpilot.screen import Screened
 
+SPARE = 48
+"""Candidates screened beyond the share that the settings allow, so that a small pool has a fair chance."""
+
 
 class Quota:
     """Counts of what was taken; what is rejected later is given back."""
@@ -57,7 +60,7 @@ class Quota:
         """Take from ``waiting`` what is worth screening next: somewhat more than each split lacks."""
         room: dict[str, int] = {}
         for split, wanted in self._wanted.items():
-            budget = math.ceil(self._settings.oversampling * wanted) - screened_so_far[split]
+            budget = math.ceil(self._settings.oversampling * wanted) + SPARE - screened_so_far[split]
             need = self.need(split)
             room[split] = min(budget, math.ceil(need * 1.25) + 2) if need > 0 else 0
         wave: list[Candidate] = []

@@ -25,6 +25,8 @@ from frognano.tasks.grader import Grader, NoVerdict
 from frognano.tasks.patch import apply_patch
 from frognano.tasks.testrun import TestRun
 
+VERDICT_TRIES = 3
+"""How often a round without a verdict is tried."""
 REACHED_SHARE = 0.25
 """A group of changes may reach this share of the suite; the rest is what its run checks."""
 
@@ -65,13 +67,20 @@ class Confirmer:
         self.graded_runs = 0
 
     async def round(self, built: Built, folder: Path, seed: int) -> Pass:
+        """One round; where there is no verdict, because a sandbox was lost, it is tried again."""
+        for _ in range(VERDICT_TRIES):
+            made = await self._round(built, folder, seed)
+            if made.empty_reward is not None and made.gold_reward is not None:
+                break
+        return made
+
+    async def _round(self, built: Built, folder: Path, seed: int) -> Pass:
         """Grade the empty patch, and the gold patch (seed 0) or the clean tree that it gives."""
         task = built.task
         empty = await self._grader.grade(task, folder, b"", order_seed=seed, hash_seed=seed)
         self.graded_runs += 1
         if seed and self._restores(built):
-            failing = await self._clean_run((*task.tests.f2p, *task.tests.p2p), seed)
-            gold = Verdict(reward=float(not failing), reason="failed" if failing else "passed", outcomes=failing)
+            gold = await self._clean_run((*task.tests.f2p, *task.tests.p2p), seed)
         else:
             gold = await self._grader.grade(task, folder, built.content.gold, order_seed=seed, hash_seed=seed)
             self.graded_runs += 1
@@ -91,11 +100,19 @@ class Confirmer:
         gold = apply_patch(lambda name: store.entry(task.snapshot, name), built.content.gold)
         return store.derive(task.snapshot, {**gold, **built.content.tests}) == self._ground.base
 
-    async def _clean_run(self, tests: tuple[str, ...], seed: int) -> dict[str, str]:
+    async def _clean_run(self, tests: tuple[str, ...], seed: int) -> Verdict:
+        """The clean tree's verdict by ``tests``, run once; a run without a verdict is not kept."""
         key = (tuple(sorted(tests)), seed)
-        if key not in self._clean:
-            self._clean[key] = asyncio.create_task(self._run_clean(key[0], seed))
-        return await self._clean[key]
+        run = self._clean.get(key)
+        if run is None:
+            run = self._clean[key] = asyncio.create_task(self._run_clean(key[0], seed))
+        try:
+            failing = await run
+        except NoVerdict as error:
+            if self._clean.get(key) is run:
+                del self._clean[key]
+            return Verdict(reward=None, reason="no_verdict", detail=str(error))
+        return Verdict(reward=float(not failing), reason="failed" if failing else "passed", outcomes=failing)
 
     async def _run_clean(self, tests: tuple[str, ...], seed: int) -> dict[str, str]:
         run = TestRun(

@@ -30,7 +30,7 @@ from frognano.tasks.folder import write_task
 from frognano.tasks.grader import Grader
 from frognano.tasks.pool import MANIFEST, Pool
 
-QUESTIONS = 24
+QUESTIONS = 48
 """Candidates per bench program when examples are observed."""
 CHECKING = ".checking"
 

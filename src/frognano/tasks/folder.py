@@ -224,7 +224,10 @@ def _dockerfile(task: Task) -> str:
 def _archive(folder: Path) -> bytes:
     """The sealed tree as a reproducible tar.gz."""
     raw = io.BytesIO()
-    with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
+    with (
+        gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as tar,
+    ):
         for path in sorted(folder.rglob("*")):
             tar.add(path, arcname=str(path.relative_to(folder)), recursive=False, filter=_anonymous)
     return raw.getvalue()
