@@ -74,7 +74,7 @@ class Board:
             case events.EpisodeEnded():
                 self._episode(event)
             case events.Updated():
-                self.update = event
+                self.update, self.done = event, event.number
                 self.rewards.append(event.solve_rate)
                 self._advance(self.phase, event.number / event.of)
             case events.Validated():

@@ -75,6 +75,7 @@ class PlainLines:
     def __init__(self, board: Board, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._board, self._stream, self._clock = board, stream, clock
         self._last = -QUIET_S
+        self._shown: set[str] = set()
 
     def __call__(self, event: events.Event) -> None:
         self._board(event)
@@ -92,7 +93,9 @@ class PlainLines:
                 self._say(f"  validation after update {event.number}: {100 * event.score:.1f} %")
             case _:
                 if self._clock() - self._last >= QUIET_S:
-                    self._say("  " + "\n  ".join(status(board)))
+                    lines = status(board)
+                    self._say("\n".join(f"  {line}" for line in lines if line not in self._shown))
+                    self._shown = set(lines)
 
     def _say(self, text: str) -> None:
         self._last = self._clock()

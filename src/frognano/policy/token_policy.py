@@ -140,6 +140,8 @@ class TokenSession:
             return await waiting
         except asyncio.CancelledError:
             self._engine.cancel(answer)
+            # Nobody waits for it any more; an engine that stops now has told whom it could.
+            waiting.add_done_callback(lambda late: late.cancelled() or late.exception())
             raise
 
     def observe(self, observations: Sequence[Observation]) -> None:
