@@ -5,7 +5,8 @@ import torch
 
 from frognano.config.train import AdvantageSettings, RewardSettings, TrainSettings
 from frognano.train.batch import BatchError, make_group, make_row, micro_batches, pad_rows, rows_of, trainable_tokens
-from frognano.train.logprobs import hidden_states, split_model
+from frognano.train.lean import LeanBackbone
+from frognano.train.logprobs import split_model
 
 PAPER = TrainSettings()
 
@@ -49,6 +50,13 @@ def test_permuted_rewards_are_the_same_rewards_in_another_order(trajectory):
     assert len({group.shaped for group in groups}) > 5
     assert groups[0].shaped == make_group("g0", "a", members, settings).shaped
     assert all(group.raw[:3] == (1.0, 1.0, 1.0) for group in groups)
+
+
+def test_an_attempt_that_sampled_nothing_shapes_the_baseline_and_is_no_row(trajectory):
+    members = [trajectory("a-0"), trajectory("a-1", 0.0, mask=(0,) * 6, exit_reason="max_context_len")]
+    group = make_group("g", "a", members, PAPER)
+    assert group.advantages[0] > 0
+    assert [row.trajectory_id for row in rows_of([group])] == ["a-0"]
 
 
 def test_what_is_trained_is_what_was_recorded_as_sampled(trajectory):
@@ -102,10 +110,10 @@ def test_flattened_positions_point_at_the_token_before_the_target(random_groups)
 
 @pytest.mark.parametrize("kind", ["qwen3", "hybrid"])
 def test_right_padding_never_reaches_a_real_token(tiny_model, random_groups, kind):
-    backbone, _ = split_model(tiny_model(kind))
+    backbone = LeanBackbone(split_model(tiny_model(kind))[0], whole=False)
     rows = rows_of(random_groups(2, 4))
     padded = pad_rows(rows, pad_id=3)
-    together = hidden_states(backbone, padded.ids).flatten(0, 1)[padded.predicting]
+    together = backbone(padded.ids, padded.predicting)
     singles = [pad_rows([row]) for row in rows]
-    alone = torch.cat([hidden_states(backbone, single.ids)[0][single.predicting] for single in singles])
+    alone = torch.cat([backbone(single.ids, single.predicting) for single in singles])
     torch.testing.assert_close(together, alone, atol=2e-5, rtol=1e-4)

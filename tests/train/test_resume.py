@@ -11,10 +11,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
 
 from frognano.config.train import OptimizerSettings, TrainSettings
+from frognano.policy.checkpoint import load_model
 from frognano.rollout.journal import DiskFull, RunLocked
 from frognano.train.checkpoint import CheckpointError, CheckpointStore, check_manifest
+from frognano.train.update import Learner
 
 
 def settings(**changes):
@@ -271,3 +275,26 @@ def test_the_model_in_a_checkpoint_loads_like_any_other(make_climb, tiny_model):
     ids = torch.tensor([[1, 2, 3, 4]])
     torch.testing.assert_close(loaded(input_ids=ids).logits, climb.learner.model(input_ids=ids).logits)
     assert json.loads((folder / "config.json").read_text())["tie_word_embeddings"]
+
+
+def test_a_checkpoint_has_the_format_of_the_folder_the_model_came_from(tiny_model, random_groups, tmp_path):
+    base = tmp_path / "base"
+    tiny_model("hybrid").save_pretrained(base)
+    words = {"<pad>": 0, "<|im_end|>": 1} | {f"w{index}": index for index in range(2, 64)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>").save_pretrained(base)
+    (base / "chat_template.jinja").write_text("{{ messages }}")
+    loaded = load_model(base)
+    learner = Learner(loaded.model, settings(), pad_id=loaded.pad_id)
+    learner.step(random_groups())
+    store = CheckpointStore.of(tmp_path / "checkpoints", loaded)
+    folder = store.folder(store.write("one", 1, learner)) / "model"
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "config.json"):
+        assert (folder / name).read_bytes() == (base / name).read_bytes()
+    resumed = Learner(load_model(base).model, settings())
+    store.restore("one-u00001", resumed)
+    for one in (learner, resumed):
+        one.step(random_groups(seed=1))
+    ours, theirs = learner.model.state_dict(), resumed.model.state_dict()
+    assert resumed.version == 2
+    assert all(torch.equal(tensor, theirs[name]) for name, tensor in ours.items())

@@ -167,7 +167,7 @@ def test_an_overflowing_ratio_names_the_row(tiny_model, trajectory):
 
 def test_after_a_stopped_update_the_next_one_works(tiny_model, random_groups, trajectory):
     learner = Learner(tiny_model(), settings())
-    broken = make_group("g", "a", [trajectory("a-0", 0.0, mask=(0,) * 6), trajectory("a-1")], settings())
+    broken = make_group("g", "a", [trajectory("a-0", 0.0, mask=(1,) * 6), trajectory("a-1")], settings())
     with pytest.raises(BatchError):
         learner.step([broken])
     reference = Learner(tiny_model(), settings())

@@ -53,7 +53,7 @@ class LossSettings(Settings):
     chunk_tokens: int = Field(default=128, ge=1)
     """Tokens whose full-vocabulary logits exist at once."""
     entropy_tokens: int = Field(default=128, ge=0)
-    """Tokens per micro-batch on which entropy is measured; it is a metric only, never a bonus. 0 turns it off."""
+    """Tokens per update on which entropy is measured; it is a metric only, never a bonus. 0 turns it off."""
 
 
 class OptimizerSettings(Settings):

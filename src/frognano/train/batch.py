@@ -108,12 +108,16 @@ def _permuted(rewards: list[float | None], seed: str) -> list[float | None]:
 
 
 def rows_of(groups: Sequence[Group]) -> list[Row]:
-    """Rows of every member that has a verdict, in order; members with A = 0 stay, they count in the denominator."""
+    """Rows of every member that has a verdict, in order.
+
+    Members with A = 0 stay: they count in the denominator. A member that ended before it sampled a token shaped its
+    group's baseline and has nothing to train.
+    """
     return [
         make_row(trajectory, advantage)
         for group in groups
         for trajectory, advantage in zip(group.trajectories, group.advantages, strict=True)
-        if advantage is not None
+        if advantage is not None and not (trajectory.tokens is not None and trajectory.tokens.sampled == 0)
     ]
 
 
@@ -125,7 +129,7 @@ def make_row(trajectory: Trajectory, advantage: float) -> Row:
         raise BatchError(f"{name}: no token row; the rollout engine must return token ids and log-probabilities")
     targets = [position for position, sampled in enumerate(tokens.mask) if sampled]
     if not targets:
-        raise BatchError(f"{name}: no sampled token, although it has a verdict")
+        raise BatchError(f"{name}: no sampled token")
     if targets[0] == 0:
         raise BatchError(f"{name}: its first token is marked as sampled, but nothing stands before it")
     for position in targets:

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from frognano.policy.checkpoint import LoadedModel, load_model, save_model
 from frognano.rollout.journal import DiskFull
 
 _PARTIAL = ".partial-"
@@ -36,6 +37,11 @@ class CheckpointStore:
     def __init__(self, root: Path, save_model: Callable[[Any, Path], None], load_model: Callable[[Path], Any]) -> None:
         self.root = root
         self._save_model, self._load_model = save_model, load_model
+
+    @classmethod
+    def of(cls, root: Path, loaded: LoadedModel) -> CheckpointStore:
+        """Checkpoints in the format of the folder ``loaded`` came from, which must stay where it is."""
+        return cls(root, lambda _model, folder: save_model(loaded, folder), lambda folder: load_model(folder).model)
 
     def folder(self, name: str) -> Path:
         """Where the checkpoint ``name`` lies; its model is in ``model/``."""

@@ -77,13 +77,3 @@ def mean_entropy(hidden: Tensor, head: nn.Linear, temperature: float = 1.0, chun
             logp = (head(rows) / temperature).log_softmax(dim=1)  # [chunk, V]
             total -= float((logp.exp() * logp).sum())
     return total / hidden.shape[0]
-
-
-def hidden_states(backbone: nn.Module, ids: Tensor) -> Tensor:
-    """Hidden states [B, L, H] of right-padded rows.
-
-    No attention mask: under causal attention and a causal recurrence a row never sees what stands behind it, so
-    right padding cannot reach a real token, and the unmasked kernels are the fast ones.
-    """
-    out: Tensor = backbone(input_ids=ids, use_cache=False).last_hidden_state
-    return out

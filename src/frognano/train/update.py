@@ -1,6 +1,7 @@
 """One update: kept groups in, one optimizer step, a report out.
 
-One epoch, one step, gradients accumulated over micro-batches with the whole batch's token count as denominator.
+One epoch, one step, gradients accumulated over micro-batches with the whole batch's token count as denominator;
+groups that the filter dropped are not part of the batch, so neither of its denominator.
 Values that are not finite stop the update BEFORE the optimizer step, so weights and optimizer stay as they were;
 the error names the row. With one thread equal inputs give bit-equal weights. It does not decide which groups to
 train on, does not write checkpoints, and does not undo a step that was finite and bad.
@@ -19,7 +20,8 @@ from torch import Tensor, nn
 
 from frognano.config.train import OptimizerSettings, TrainSettings
 from frognano.train.batch import Group, MicroBatch, Row, micro_batches, pad_rows, rows_of, trainable_tokens
-from frognano.train.logprobs import hidden_states, mean_entropy, split_model, token_logprobs
+from frognano.train.lean import LeanBackbone, lean_norms
+from frognano.train.logprobs import mean_entropy, split_model, token_logprobs
 from frognano.train.loss import TokenSums, TokenTerms, dppo_loss, token_sums
 
 
@@ -61,7 +63,8 @@ class Learner:
         self.settings = settings
         self.version = version
         self.pad_id = pad_id
-        self.backbone, self.head = split_model(model)
+        backbone, self.head = split_model(model)
+        self.backbone = LeanBackbone(backbone, whole=settings.activation_checkpointing)
         self.optimizer = make_optimizer(model, settings.optimizer)
         self._stop = threading.Event()
         _prepare(model, settings)
@@ -86,12 +89,13 @@ class Learner:
         wall, cpu = time.perf_counter(), time.thread_time()
         rows = rows_of(groups)
         if not rows:
-            raise UpdateError("an update needs at least one trajectory with a verdict")
+            raise UpdateError("an update needs at least one trajectory with a verdict and sampled tokens")
         total = trainable_tokens(rows)
         _check_parameters(self.model)
         self.optimizer.zero_grad(set_to_none=True)
         try:
-            loss, sums, entropy, batches = self._accumulate(rows, total)
+            with lean_norms(self.model):
+                loss, sums, entropy, batches = self._accumulate(rows, total)
             norm = float(nn.utils.clip_grad_norm_(self._trained(), self.settings.optimizer.clip))
             self.optimizer.step()
         finally:
@@ -126,7 +130,7 @@ class Learner:
                 raise UpdateError(self._blame_gradient(batch, total))
             loss += float(share.detach())
             sums += token_sums(terms, self.settings.loss.delta_high, self.settings.loss.delta_low)
-            some = hidden[: self.settings.loss.entropy_tokens]
+            some = hidden[: -(-self.settings.loss.entropy_tokens // len(batches))]
             entropy += some.shape[0] * self._entropy(some)
             measured += some.shape[0]
         return loss, sums, entropy / max(measured, 1), len(batches)
@@ -135,7 +139,7 @@ class Learner:
         """Hidden states at the predicting positions [K, H], and the loss terms."""
         device = self.head.weight.device
         with torch.autocast(device.type, torch.bfloat16, enabled=self.settings.dtype == "bfloat16"):
-            hidden = hidden_states(self.backbone, batch.ids.to(device)).flatten(0, 1)[batch.predicting.to(device)]
+            hidden = self.backbone(batch.ids.to(device), batch.predicting.to(device))
         rule = self.settings.loss
         targets = batch.targets.to(device)
         logp = token_logprobs(hidden, self.head, targets, temperature=rule.temperature, chunk=rule.chunk_tokens)
