@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from frognano.train.lean import LeanBackbone, lean_norms
+from frognano.train.lean import LeanBackbone, _RmsNorm, lean_norms
 from frognano.train.logprobs import split_model
 
 POSITIONS = torch.tensor([1, 5, 6, 13, 20])
@@ -37,12 +37,10 @@ def test_values_and_gradients_are_the_models_own(tiny_model, kind, held, norms):
     expected, expected_gradients = hidden_and_gradients(model, held=False, norms=False)
     torch.testing.assert_close(hidden, expected, atol=1e-5, rtol=1e-4)
     for name, gradient in expected_gradients.items():
-        torch.testing.assert_close(gradients[name], gradient, atol=2e-4, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
+        assert (gradients[name] - gradient).abs().max() <= 1e-2 * gradient.abs().max(), name
 
 
-def test_the_norm_by_finite_differences(tiny_model):
-    from frognano.train.lean import _RmsNorm
-
+def test_the_norm_by_finite_differences():
     x = torch.randn(3, 2, 5, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda a, b: _RmsNorm.apply(a, b, 1e-6), (x, weight))
