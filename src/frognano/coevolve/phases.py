@@ -188,12 +188,17 @@ def _link_tasks(pool: Path, folder: Path, ids: Sequence[str]) -> None:
             continue
         partial = folder / f".partial-{task_id}"
         shutil.rmtree(partial, ignore_errors=True)
-        shutil.copytree(pool / task_id, partial, copy_function=_link_or_copy)
+        for source in sorted((pool / task_id).rglob("*")):
+            place = partial / source.relative_to(pool / task_id)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not source.is_dir():
+                _link_or_copy(source, place)
         partial.rename(target)
 
 
-def _link_or_copy(source: str, target: str) -> None:
+def _link_or_copy(source: Path, target: Path) -> None:
     try:
-        os.link(source, target)
+        os.link(source, target, follow_symlinks=False)
     except OSError:
-        shutil.copy2(source, target)
+        # Another file system, or one without hard links.
+        shutil.copy2(source, target, follow_symlinks=False)
