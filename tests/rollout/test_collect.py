@@ -32,14 +32,17 @@ def groups(collector: Collector, placed: PlacedTask, size: int = 3) -> Groups:
 
 
 class Cut(ScriptedPolicy):
-    """Cancels the whole run when the conversation ``at`` opens, as a kill would."""
+    """Cancels the whole run when the conversation ``at`` opens and ``ready`` holds, as a kill would."""
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, ready: Callable[[], bool] = lambda: True) -> None:
         super().__init__([RIGHT])
         self.at = at
+        self.ready = ready
 
     async def open(self, *arguments: Any) -> Any:
         if len(self.sessions) == self.at:
+            while not self.ready():
+                await asyncio.sleep(0.01)
             raise RuntimeError("killed")
         return await super().open(*arguments)
 
@@ -60,7 +63,8 @@ def test_a_group_has_its_attempts_with_seeds_that_follow_from_its_name(
 
 def test_a_killed_group_runs_only_what_had_not_finished(world: Any, placed: PlacedTask, tmp_path: Path) -> None:
     with Journal(tmp_path, {}) as journal:
-        cut = Collector(world.runner(Cut(2), concurrency=1), journal)
+        kill = Cut(2, lambda: len(journal.trajectories("c-g00001")) == 2)
+        cut = Collector(world.runner(kill, concurrency=1), journal)
         with pytest.raises(RuntimeError, match="killed"):
             world.wait(groups(cut, placed).group(placed.task.id, "c-g00001", 0))
         assert len(journal.trajectories("c-g00001")) == 2

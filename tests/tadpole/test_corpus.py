@@ -15,6 +15,7 @@ from frognano.tadpole.corpus.bugs import plant
 from frognano.tadpole.corpus.episodes import Author, Habits
 from frognano.tadpole.corpus.expressions import Stream
 from frognano.tadpole.corpus.functions import write_function
+from frognano.tadpole.corpus.library import excerpts, plant_in_library
 from frognano.tasks.splits import normalised
 
 POND = Path(str(resources.files("frognano.tadpole") / "pond" / "pond"))
@@ -40,6 +41,22 @@ def test_no_generated_function_is_one_of_ponds() -> None:
     assert len(pond) > 120
     assert len(generated) > 3000
     assert not pond & generated
+
+
+def test_no_library_function_is_one_of_ponds() -> None:
+    pond = {tree for path in POND.glob("*.py") for tree in trees(path.read_text(encoding="utf-8"))}
+    library = {tree for _, functions in excerpts() for function in functions for tree in trees(function.source)}
+    assert len(library) > 4000
+    assert not pond & library
+
+
+def test_a_bug_planted_in_a_library_function_is_undone_by_the_clean_line() -> None:
+    rng = Stream("4", level=3)
+    for _ in range(20):
+        planted = plant_in_library(rng)
+        assert planted.mutated == planted.mutation.apply(planted.clean) != planted.clean
+        assert planted.mutated.count("\n") == planted.clean.count("\n")
+        assert f"def {planted.facts.function}(" in planted.clean.split("\n")[planted.facts.line - 1]
 
 
 def test_a_planted_bug_shows_in_its_examples_and_nowhere_in_the_clean_text() -> None:

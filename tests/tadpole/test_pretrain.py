@@ -16,7 +16,7 @@ from frognano.config.base import ConfigError
 from frognano.tadpole.pretrain import pretrain
 from frognano.tadpole.trainer import PretrainPlan
 
-PLAN = PretrainPlan(seed=3, vocabulary=640, cycles=(2,), scripts=6, vocabulary_scripts=20, batch_tokens=2048)
+PLAN = PretrainPlan(seed=3, vocabulary=640, shards=2, scripts=6, vocabulary_scripts=20, batch_tokens=2048)
 CHECKPOINT = Path(str(resources.files("frognano.tadpole") / "checkpoint"))
 
 

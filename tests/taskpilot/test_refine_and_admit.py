@@ -98,7 +98,7 @@ class Policy:
         ]
 
 
-CHANCES = {"Suspicious": 1.0, "Documented": 0.5, "See f": 0.0, "": 0.0}
+CHANCES = {"Suspicious": 1.0, "Documented": 0.5, "Defined at": 0.0, "": 0.0}
 
 
 def write_pool(folder: Path, levels: Sequence[str], split: str = "train") -> tuple[SnapshotStore, list[str]]:

@@ -21,14 +21,14 @@ def tadpole() -> None:
 def pretrain(
     folder: Annotated[Path, typer.Argument(help="Work folder; one that is there already goes on.")],
     scripts: Annotated[int, typer.Option(help="Scripts in one shard; fewer make a toy for trying out.")] = 400,
-    cycles: Annotated[list[int] | None, typer.Option(help="Shards of each learning-rate cycle.")] = None,
+    shards: Annotated[int, typer.Option(help="Shards in all.")] = 48,
     tiny: Annotated[bool, typer.Option("--tiny", help="A few steps, to see that it works; it learns nothing.")] = False,
 ) -> None:
-    """Make Tadpole again from its seed, on one CPU thread; about 45 minutes on a quiet core."""
-    from frognano.tadpole.trainer import PretrainPlan
+    """Make Tadpole again from its seed, on two CPU threads; about 45 minutes on two quiet cores."""
     from frognano.tadpole.pretrain import pretrain as run
+    from frognano.tadpole.trainer import PretrainPlan
 
-    plan = PretrainPlan(scripts=scripts, cycles=tuple(cycles)) if cycles else PretrainPlan(scripts=scripts)
+    plan = PretrainPlan(scripts=scripts, shards=shards)
     if tiny:
-        plan = PretrainPlan(vocabulary=640, cycles=(1,), scripts=6, vocabulary_scripts=20)
+        plan = PretrainPlan(vocabulary=640, shards=1, scripts=6, vocabulary_scripts=20)
     typer.echo(f"checkpoint: {run(folder, plan, typer.echo)}")

@@ -38,8 +38,8 @@ def pretrain(folder: Path, plan: PretrainPlan, report: Report, ahead: int = 1) -
             trainer = Trainer(load_tokenizer(folder), plan, 0)
             trainer.load(folder / "state.pt")
             pending: dict[int, Future[Path]] = {}
-            for number in range(trainer.shard, plan.total):
-                for future in range(number, min(number + 2 + ahead, plan.total)):
+            for number in range(trainer.shard, plan.shards):
+                for future in range(number, min(number + 2 + ahead, plan.shards)):
                     if future not in pending:
                         pending[future] = workers.submit(_shard_job, folder, future, plan)
                 path = pending.pop(number).result()
@@ -47,19 +47,19 @@ def pretrain(folder: Path, plan: PretrainPlan, report: Report, ahead: int = 1) -
                 announce(number, plan)
                 loss, tokens = trainer.epoch(read_shard(path))
                 trainer.save(folder / "state.pt")
-                _log(folder, trainer, loss, tokens, time.monotonic() - started, report)
-            announce(plan.total, plan)
+                report(_logged(folder, trainer, loss, tokens / (time.monotonic() - started)))
+            announce(plan.shards, plan)
     return trainer.export(folder / "checkpoint")
 
 
-def _log(folder: Path, trainer: Trainer, loss: float, tokens: int, seconds: float, report: Report) -> None:
+def _logged(folder: Path, trainer: Trainer, loss: float, speed: float) -> str:
+    """Append a line to the log; returns it for people."""
     line = {"shard": trainer.shard - 1, "step": trainer.step, "loss": round(loss, 4), "tokens": trainer.tokens}
-    line["tokens_per_s"] = round(tokens / seconds)
     with (folder / "log.jsonl").open("a", encoding="utf-8") as log:
-        log.write(json.dumps(line) + "\n")
-    total = trainer.plan.total
-    left = (total - trainer.shard) * seconds / 60
-    report(f"shard {trainer.shard}/{total}  loss {loss:.3f}  {line['tokens_per_s']} tokens/s  {left:.0f} min left")
+        log.write(json.dumps({**line, "tokens_per_s": round(speed)}) + "\n")
+    total = trainer.plan.shards
+    left = (total - trainer.shard) * trainer.tokens / trainer.shard / speed / 60
+    return f"shard {trainer.shard}/{total}  loss {loss:.3f}  {speed:.0f} tokens/s  {left:.0f} min left"
 
 
 def _same_plan(folder: Path, plan: PretrainPlan) -> None:

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from frognano.tadpole.corpus.shards import Sequence, read_shard
+from frognano.tadpole.corpus.shards import SLIP, Sequence, read_shard
 from frognano.tadpole.model import build_model
 from frognano.tadpole.muon import Muon
 
@@ -28,8 +28,7 @@ class PretrainPlan:
 
     seed: int = 7
     vocabulary: int = 2048
-    cycles: tuple[int, ...] = (48,)
-    """Shards of each cycle; the learning rates fall to nothing at its end and begin the next one lower."""
+    shards: int = 48
     scripts: int = 400
     """Scripts in one shard."""
     vocabulary_scripts: int = 2400
@@ -46,18 +45,9 @@ class PretrainPlan:
     context_stride: int = 2
     """Of those tokens one in so many counts."""
 
-    @property
-    def total(self) -> int:
-        """Shards in all."""
-        return sum(self.cycles)
-
     def rate(self, at: float) -> float:
-        """Factor of the learning rates after ``at`` shards: flat, then linear to 2 % over a cycle's last 40 %."""
-        for number, length in enumerate(self.cycles):
-            if at < length or number == len(self.cycles) - 1:
-                return float(0.6**number * min(1.0, max(0.02, (1 - at / length) / 0.4)))
-            at -= length
-        return 0.0
+        """Factor of the learning rates after ``at`` shards: flat, then linear to 2 % over the last 40 %."""
+        return min(1.0, max(0.02, (1 - at / self.shards) / 0.4))
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
@@ -103,7 +93,7 @@ def _meet(meeting: Path, plan: PretrainPlan, rank: int) -> None:
 
 
 def announce(number: int, plan: PretrainPlan) -> None:
-    """Tell the other ranks which shard comes next; the plan's total means the end."""
+    """Tell the other ranks which shard comes next; the plan's number of shards means the end."""
     if plan.ranks > 1:
         dist.broadcast(torch.tensor([number]), 0)
 
@@ -115,7 +105,7 @@ def _peer(folder: Path, plan: PretrainPlan, rank: int, meeting: Path) -> None:
     while True:
         number = torch.tensor([0])
         dist.broadcast(number, 0)
-        if int(number) == plan.total:
+        if int(number) == plan.shards:
             return
         trainer.epoch(read_shard(shard_path(folder, int(number))))
 
@@ -169,7 +159,8 @@ class Trainer:
             weights[row, :size] = torch.from_numpy(sequence.weights.astype(np.float32))
             inside[row, :size] = 1.0
         inside[:, torch.arange(width) % self.plan.context_stride != 0] = 0.0
-        weights = torch.maximum(weights, inside * self.plan.context_weight)[:, 1:]
+        slips = weights == SLIP
+        weights = torch.maximum(weights, inside * self.plan.context_weight).masked_fill(slips, 0.0)[:, 1:]
         used = weights > 0
         hidden = self.model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
         losses = nn.functional.cross_entropy(self.model.lm_head(hidden[used]), ids[:, 1:][used], reduction="none")

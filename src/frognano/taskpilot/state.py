@@ -59,7 +59,7 @@ def statement(facts: Facts, level: str, seed: int = 0) -> str:
     depth = LEVELS.index(level)
     parts = [f"{_title(facts, rng)}\n", *(_example(example) for example in facts.examples[:2])]
     if depth >= 1:
-        parts.append(f"\nSee {facts.function} at {facts.file}:{facts.line}")
+        parts.append(f"\nDefined at:\n{facts.file}:{facts.line}")
     if depth >= 2 and facts.contract:
         parts.append(f"\nDocumented as:\n{facts.contract}")
     if facts.note:

@@ -14,6 +14,7 @@ from frognano.leaf.profile import load_profile
 from frognano.leaf.tools import run_tool_locally
 from frognano.records import Observation, ToolCall
 from frognano.tadpole.corpus.bugs import plant
+from frognano.tadpole.corpus.draft import word
 from frognano.tadpole.corpus.expressions import Stream
 from frognano.tadpole.corpus.library import plant_in_library
 from frognano.tadpole.corpus.planted import Planted
@@ -30,8 +31,10 @@ class Habits:
 
     wrong_change: float = 0.15
     """Another change than the right one, at the right or at another line."""
-    misquote: float = 0.04
-    """The first ``old_string`` is slightly wrong; the error is read and the edit repeated."""
+    misread: float = 0.08
+    """The first path is wrong; the error is read and the function looked for. The slip itself is not learned."""
+    misquote: float = 0.08
+    """The first ``old_string`` is slightly wrong; the error is read and the edit repeated. Not learned either."""
     library: float = 0.6
     """Bugs planted in functions of the standard library instead of generated ones."""
 
@@ -43,6 +46,8 @@ class Turn:
     content: str
     calls: tuple[ToolCall, ...] = ()
     observations: tuple[Observation, ...] = ()
+    slip: bool = False
+    """A mistake to recover from, which the model should read and not write."""
 
 
 @dataclass(frozen=True)
@@ -88,21 +93,34 @@ class Author:
         level = self.rng.choice(LEVELS)
         user = statement(planted.facts, level, self.rng.randrange(1 << 30))
         path = self._place(planted)
+        where = {"offset": planted.facts.line, "limit": READ_LINES}
         turns: list[Turn] = []
-        if level == "symptom":
+        location = planted.path
+        lost = level != "symptom" and self.rng.random() < self.habits.misread
+        if lost:
+            turns.append(self._turn("Read", {"file_path": self._elsewhere(location), **where}, slip=True))
+        if lost or level == "symptom":
             turns.append(self._turn("Bash", {"command": f'grep -rn "def {planted.facts.function}(" .'}))
-        location = f"./{planted.path}" if level == "symptom" else planted.path
-        turns.append(self._turn("Read", {"file_path": location, "offset": planted.facts.line, "limit": READ_LINES}))
+            location = f"./{location}"
+        turns.append(self._turn("Read", {"file_path": location, **where}))
         solved, edits = self._edits(planted, location)
         turns += edits
         turns.append(Turn(f"Fixed {planted.facts.function}."))
         path.unlink()
         return Script(user, tuple(turns), solved)
 
-    def _turn(self, name: str, arguments: dict[str, object]) -> Turn:
+    def _elsewhere(self, path: str) -> str:
+        """A path near ``path`` where nothing stands."""
+        folder, _, file = path.rpartition("/")
+        found = self.rng.choice((f"{word(self.rng)}/{file}", f"{folder}/{word(self.rng)}.py"))
+        return found if found != path else f"{folder}/no_{file}"
+
+    def _turn(self, name: str, arguments: dict[str, object], slip: bool = False) -> Turn:
         text = run_tool_locally(self.folder, name, arguments, self.profile)
+        # The scratch folder has another name every time; this is a sandbox's.
+        text = text.replace(f"{self.folder}/", "/app/")
         call = ToolCall(id="call", name=name, arguments=arguments)
-        return Turn("", (call,), (Observation(call_id="call", tool=name, text=text),))
+        return Turn("", (call,), (Observation(call_id="call", tool=name, text=text),), slip)
 
     def _edits(self, planted: Planted, location: str) -> tuple[bool, list[Turn]]:
         rng = self.rng
@@ -115,10 +133,10 @@ class Author:
         old = Module(planted.mutated).line_text(line).strip()
         old, new = _unique(planted.mutated, line, old, new)
         turns: list[Turn] = []
-        if rng.random() < self.habits.misquote:
-            turns.append(
-                self._turn("Edit", {"file_path": location, "old_string": _misquoted(rng, old), "new_string": new})
-            )
+        misquoted = _misquoted(rng, old)
+        if rng.random() < self.habits.misquote and misquoted not in planted.mutated:
+            wrong_edit = {"file_path": location, "old_string": misquoted, "new_string": new}
+            turns.append(self._turn("Edit", wrong_edit, slip=True))
         turns.append(self._turn("Edit", {"file_path": location, "old_string": old, "new_string": new}))
         return wrong is None, turns
 

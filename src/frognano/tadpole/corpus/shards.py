@@ -1,7 +1,7 @@
 """Pretraining text as token shards on disk: each a function of its number alone, written once, atomically.
 
 A shard holds scripts encoded exactly as an episode would be: prompt, sampled replies, bridges. ``weights`` is 1
-where the model would have sampled the token and 0 elsewhere.
+where the model would have sampled the token, ``SLIP`` where that was a mistake not to be learned, and 0 elsewhere.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from frognano.policy.chat import ChatFormat
 from frognano.policy.parser import render_call
 from frognano.tadpole.corpus.episodes import Author, Habits, Script
 
+SLIP = 2
 VOCABULARY_SHARD = 1_000_000
 """Number of the scripts that the vocabulary is learned from."""
 DRILL_SHARDS = 2
@@ -51,7 +52,7 @@ def encode(tokenizer: PreTrainedTokenizerFast, chat: ChatFormat, script: Script)
     for number, step in enumerate(script.turns):
         said = [*tokenizer.encode(reply_text(script, number), add_special_tokens=False), chat.end_of_turn]
         ids += said
-        weights += [1] * len(said)
+        weights += [SLIP if step.slip else 1] * len(said)
         if step.observations:
             bridge = chat.bridge([(seen.tool, seen.text) for seen in step.observations], said[-1])
             ids += bridge
