@@ -43,6 +43,16 @@ def test_a_failed_operation_leaves_the_sandbox_usable(one: Any, wait: Any, bash:
     assert wait(bash(one, "echo still here")) == "still here\n"
 
 
+def test_a_huge_file_comes_in_part_and_leaves_the_sandbox_usable(one: Any, wait: Any, bash: Any) -> None:
+    wait(bash(one, "head -c 40000000 /dev/zero > zeros"))
+    got = wait(one.request("get", {"path": "zeros"}, 60))
+    assert got["size"] == 40_000_000
+    assert len(got["content_b64"]) * 3 // 4 == runner.GET_LIMIT + 2
+    read = wait(one.request("read", {"path": "zeros", "max_chars": 0}, 60))
+    assert sum(map(len, read["lines"])) <= runner.READ_LIMIT
+    assert wait(bash(one, "echo still here")) == "still here\n"
+
+
 def test_a_silent_runner_is_lost_and_every_later_request_says_so(one: Any, wait: Any) -> None:
     with pytest.raises(SandboxError, match="did not answer 'bash' within"):
         wait(one.request("bash", {"command": "sleep 100", "timeout_s": 100}, 0.3))
@@ -142,7 +152,6 @@ def test_without_bubblewrap_it_refuses_and_names_the_way_out(monkeypatch: pytest
     with pytest.raises(SandboxError, match="apt-get install -y bubblewrap") as refusal:
         wait(LocalBackend({"runner": RUNNER}).__aenter__())
     assert "--no-isolation" in str(refusal.value)
-    assert "Docker" in str(refusal.value)
 
 
 @pytest.mark.parametrize(("user", "command"), [(0, "--cap-add SYS_ADMIN"), (1000, "sysctl -w")])

@@ -31,7 +31,7 @@ def unavailable(what: str, command: str) -> str:
     """The message for a machine on which the local backend cannot isolate."""
     return (
         f"No isolation on this machine: {what} Run: {command}\n"
-        "Or use the Docker backend, or, for code you trust completely, --no-isolation."
+        "For code that you trust completely there is --no-isolation."
     )
 
 

@@ -27,7 +27,9 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 SCAN_LIMIT = 256 * 1024 * 1024  # bytes of a file that Read looks through
-LOAD_LIMIT = 64 * 1024 * 1024  # bytes of a file that Edit and get take into memory
+LOAD_LIMIT = 64 * 1024 * 1024  # bytes of a file that Edit takes into memory
+GET_LIMIT = 16 * 1024 * 1024  # bytes of a file that get sends at once; base64 adds a third, and a frame is limited
+READ_LIMIT = 4 * 1024 * 1024  # characters that Read sends at most; JSON may make six bytes of each
 WHOLE_LIMIT = 4 * 1024 * 1024  # bytes of a file that Read takes at once; more is read piece by piece
 FRAME_LIMIT = 512 * 1024 * 1024
 ARGV_LIMIT = 100_000  # bytes; the kernel refuses one argument above 128 KiB
@@ -147,7 +149,7 @@ def op_read(
     not returned, gutters included.
     """
     full = locate(workdir, path)
-    taken = _Lines(max(1, offset), limit, max_chars if max_chars > 0 else LOAD_LIMIT)
+    taken = _Lines(max(1, offset), limit, min(max_chars, READ_LIMIT) if max_chars > 0 else READ_LIMIT)
     with os.fdopen(open_regular(full), "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
         first = stream.peek(8192)[:8192]
@@ -881,11 +883,11 @@ def op_put(workdir: str, path: str, content_b64: str, mode: int = 0o644) -> Resu
     return {"bytes": len(data)}
 
 
-def op_get(workdir: str, path: str, max_bytes: int = LOAD_LIMIT) -> Result:
+def op_get(workdir: str, path: str, max_bytes: int = GET_LIMIT) -> Result:
     """At most ``max_bytes`` of a regular file, its whole size and its mode."""
     with os.fdopen(open_regular(os.path.join(workdir, path)), "rb") as stream:
         info = os.fstat(stream.fileno())
-        data = stream.read(max_bytes)
+        data = stream.read(min(max_bytes, GET_LIMIT))
     return {
         "content_b64": base64.b64encode(data).decode("ascii"),
         "size": info.st_size,
