@@ -27,6 +27,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -37,6 +38,7 @@ from frognano.coevolve.events import Event
 from frognano.coevolve.loop import run
 from frognano.config.recipe import dump_recipe, load_recipe
 from frognano.rollout.journal import JournalError
+from frognano.train.admission import task_at
 from frognano.train.checkpoint import CheckpointError
 
 REFUSED = 3
@@ -201,6 +203,8 @@ def killed_runs(work: Path, lag: int, kills: int, seed: int) -> list[str]:
         return [f"lag {lag}: the killed run did not end: {done.errors}"]
     print(f"lag {lag}: killed {count} times", flush=True)
     faults = [f"lag {lag}: {fault}" for fault in broken_invariants(disturbed, lag)]
+    if count < kills:
+        faults.append(f"lag {lag}: only {count} of {kills} kills met a living run")
     if lag == 0:
         faults += [f"lag 0: {fault}" for fault in differences(calm, disturbed)]
     return faults
@@ -214,7 +218,7 @@ def _kill_again_and_again(recipe: Path, folder: Path, kills: int, seconds: float
         # Every fourth kill comes while the run is still opening; the others anywhere in what is left of it.
         if number % 4 != 3:
             run.ready()
-        run.wait(moments.uniform(0, 1.5 * seconds / max(kills, 1)))
+        run.wait(moments.uniform(0, seconds / max(kills, 1)))
         met += run.kill()
     return met
 
@@ -227,13 +231,18 @@ def broken_invariants(folder: Path, lag: int) -> list[str]:
     db = sqlite3.connect(f"file:{folder / 'journal.sqlite'}?mode=ro", uri=True)
     recipe = json.loads(db.execute("SELECT value FROM run WHERE key = 'recipe'").fetchone()[0])
     train, faults = recipe["train"], []
+    facts = {key: json.loads(value) for key, value in db.execute("SELECT key, value FROM facts WHERE kind = 'phase'")}
     for (climb,) in db.execute("SELECT DISTINCT climb FROM updates").fetchall():
+        tasks = facts[f"iteration {climb.removeprefix('iteration-')}: calibration"]
         numbers = [row[0] for row in db.execute("SELECT number FROM updates WHERE climb = ? ORDER BY number", (climb,))]
         if numbers != list(range(1, train["updates"] + 1)):
             faults.append(f"{climb}: updates {numbers}")
         groups = db.execute(
-            "SELECT seq, id, state, number FROM groups WHERE climb = ? ORDER BY seq", (climb,)
+            "SELECT seq, id, state, number, task_id FROM groups WHERE climb = ? ORDER BY seq", (climb,)
         ).fetchall()
+        planned = [task_at(tasks, group[0], train["seed"]) for group in groups]
+        if planned != [group[4] for group in groups]:
+            faults.append(f"{climb}: a task was skipped or came twice")
         if [group[0] for group in groups] != list(range(len(groups))):
             faults.append(f"{climb}: groups are missing from the sequence")
         faults += [f"{climb}: group {group[1]} was left {group[2]}" for group in groups if group[2] == "started"]
@@ -241,7 +250,7 @@ def broken_invariants(folder: Path, lag: int) -> list[str]:
         over = {number: count for number, count in trained.items() if count > train["groups"]}
         if over:
             faults.append(f"{climb}: more groups than an update takes: {over}")
-        for _, name, state, _ in groups:
+        for _, name, state, _, _ in groups:
             count = db.execute("SELECT COUNT(*) FROM episodes WHERE scope = ?", (name,)).fetchone()[0]
             if state == "consumed" and count != train["group_size"]:
                 faults.append(f"{climb}: {name} was trained on with {count} episodes")
@@ -272,7 +281,7 @@ def differences(calm: Path, disturbed: Path) -> list[str]:
     rows = [_rows(folder) for folder in (calm, disturbed)]
     for table in _EXACT:
         if rows[0][table] != rows[1][table]:
-            pair = next((a, b) for a, b in zip(rows[0][table], rows[1][table], strict=False) if a != b)
+            pair = next((a, b) for a, b in zip_longest(rows[0][table], rows[1][table]) if a != b)
             faults.append(f"{table} differ: {pair}")
     hashes = [_hashes(folder / "checkpoints") for folder in (calm, disturbed)]
     if hashes[0] != hashes[1] or not hashes[0]:

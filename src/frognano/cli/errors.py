@@ -23,6 +23,7 @@ _EXPECTED: dict[str, int] = {
     "frognano.tasks.folder.TaskFolderError": BAD_INPUT,
     "frognano.tasks.pool.PoolError": BAD_INPUT,
     "frognano.coevolve.loop.NothingToTrain": FAILED,
+    "frognano.coevolve.phases.NoScore": FAILED,
     "frognano.tasks.snapshot.SnapshotError": FAILED,
     "frognano.tasks.grader.NoVerdict": FAILED,
     "frognano.taskpilot.repository.RepositoryError": BAD_INPUT,

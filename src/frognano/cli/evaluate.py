@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -46,9 +47,7 @@ def evaluate(
         return
     choice = ModelChoice(base_url=base_url, model=model, api_key_env=api_key_env)
     scores = asyncio.run(_with_endpoint(chosen, run, place, split, choice))
-    from frognano.rollout.ladder import interval_of
-
-    typer.echo(pieces.Evaluation(split=split, scores=tuple(scores), interval=interval_of(scores)).text())
+    typer.echo(pieces.evaluation(split, scores, run).text())
 
 
 async def _with_endpoint(recipe: Recipe, run: Path, pool: Path, split: str, choice: ModelChoice) -> Sequence[Any]:
@@ -68,7 +67,10 @@ async def _with_endpoint(recipe: Recipe, run: Path, pool: Path, split: str, choi
     if not tasks:
         raise InputError(f"the pool {pool} has no {split} tasks")
     sandbox, policy, store = recipe.sandbox, open_policy(choice), SnapshotStore(pool / "snapshots")
-    about = {**recipe.model_dump(mode="json"), "endpoint": choice.model_dump(include={"base_url", "model"})}
+    about = {
+        **recipe.model_dump(mode="json"),
+        "endpoint": {"base_url": without_user(choice.base_url), "model": choice.model},
+    }
     backend = LocalBackend({"runner": Path(resident.__file__)}, warm=sandbox.warm, no_isolation=not sandbox.isolation)
     with Journal(run, about, FREE) as journal:
         async with backend, policy, open_grader(backend, store) as grader:
@@ -87,6 +89,12 @@ async def _with_endpoint(recipe: Recipe, run: Path, pool: Path, split: str, choi
             measure = Measure(f"evaluation-{split}", recipe.evaluation.episodes, settings, recipe.coevolve.seed)
             async with Collector(runner, journal) as collector:
                 return await evaluate(collector, tasks, measure)
+
+
+def without_user(url: str) -> str:
+    """The address without a name and password, which must not be written down."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _verdict(trajectory: Any) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
 from frognano.cli.errors import InputError
 from frognano.config.recipe import Recipe, load_recipe
@@ -34,7 +34,7 @@ Repository = Annotated[
 def recipe_from(name: str, overrides: list[str] | None, *, checkpoint: str = "", repo: str = "") -> Recipe:
     """The recipe with what the options change. Raises ConfigError."""
     said = {"model.checkpoint": checkpoint, "source.repository": repo}
-    shorthand = [f"{key}={yaml.safe_dump(value).strip().splitlines()[0]}" for key, value in said.items() if value]
+    shorthand = [f"{key}={json.dumps(value)}" for key, value in said.items() if value]
     return load_recipe(name, [*shorthand, *(overrides or ())])
 
 

@@ -27,7 +27,7 @@ def train(
     from frognano.coevolve.progress import watching
 
     with watching(chosen, only=["iteration 1: climb", "iteration 1: validation"]) as watch:
-        outcome = run_climb(chosen, run, place, watch=watch)
+        outcome, best = run_climb(chosen, run, place, watch=watch)
     score = "not validated" if outcome.score is None else f"validation {100 * outcome.score:.1f} %"
     typer.echo(f"ended: {outcome.reason}; {outcome.updates} updates on {outcome.tasks} tasks; {score}")
-    typer.echo(f"best checkpoint: {outcome.checkpoint}")
+    typer.echo(f"best checkpoint: {best}")

@@ -39,7 +39,7 @@ class ClimbOutcome(Record):
     reason: str
     updates: int
     checkpoint: str
-    """Folder of the best checkpoint's model; the starting one's where no update was better."""
+    """Name of the best checkpoint; the one begun with where no update was better, "" for the recipe's."""
     score: float | None
     """Its validation score."""
     tasks: int
@@ -88,11 +88,11 @@ async def climbed(
         on_update = _teller(bench, iteration, settings.updates)
         climb = Climb(plan, settings, work.learner, source, journal, work.store, on_update, trace)
         result = await climb.run()
-        best = work.store.folder(result.best) / "model" if result.best else start
+        best = work.store.folder(result.best).name if result.best else bench.checkpoint_name(start)
     outcome = ClimbOutcome(
         reason=result.reason,
         updates=result.updates,
-        checkpoint=str(best),
+        checkpoint=best,
         score=result.best_score,
         tasks=len(tasks),
         overlap_s=overlap(trace),

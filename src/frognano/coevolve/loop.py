@@ -58,13 +58,16 @@ async def coevolve(bench: Workbench) -> Outcome:
     rungs = await held_out(bench, pool, checkpoint, 0) if recipe.evaluation.start else []
     for iteration in range(1, recipe.coevolve.iterations + 1):
         tasks = await calibrated(bench, pool, iteration, checkpoint)
+        if not tasks and iteration > 1:
+            bench.watch(events.Told(text=f"iteration {iteration}: no task is in the band, so the loop ends here"))
+            break
         if not tasks:
             raise NothingToTrain(
                 f"iteration {iteration}: of the calibrated tasks none is in the band "
                 f"({recipe.at(iteration).taskpilot.band}); see {bench.folder / 'tasks'}"
             )
         outcome = await climbed(bench, pool, iteration, checkpoint, tasks)
-        checkpoint = Path(outcome.checkpoint)
+        checkpoint = bench.checkpoint(outcome.checkpoint)
         rungs += await held_out(bench, pool, checkpoint, iteration, trained_on=outcome.tasks, updates=outcome.updates)
     return await asyncio.to_thread(write_outcome, bench, rungs, checkpoint)
 

@@ -6,16 +6,18 @@ with. The loop and ``frognano tasks`` make pools in the same way, so either take
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from frognano.coevolve import events
 from frognano.config.recipe import Recipe
+from frognano.rollout.run_folder import lock
 from frognano.sandbox import runner as resident
 from frognano.sandbox.contract import Limits, SandboxBackend
 from frognano.sandbox.local import LocalBackend
@@ -57,19 +59,21 @@ async def synthesised(recipe: Recipe, pool: Path, tools: Tools, watch: events.Wa
     """Split → ids below ``tasks``, the funnel below ``text``. A pool that is there goes on, a finished one is taken."""
     made = pool / "made.json"
     repository, settings = open_repository(recipe.source.repository), recipe.taskpilot.synthesis
-    about = settings.model_dump(mode="json", exclude={"workers"}) | {"repository": str(repository.folder)}
+    base = await asyncio.to_thread(tools.store.add, repository.folder)
+    about = settings.model_dump(mode="json", exclude={"workers"}) | {"repository": str(repository.folder), "base": base}
     finished = json.loads(made.read_text()) if made.exists() else {}
     if finished.get("about") != about:
         watch(events.PhaseBegan(name=SYNTHESIS, unit="tasks"))
-        report = await synthesise(
-            repository,
-            settings,
-            tools.backend,
-            tools.store,
-            pool / "tasks",
-            progress=_progress(watch),
-            grader=tools.grader,
-        )
+        with _held(pool):
+            report = await synthesise(
+                repository,
+                settings,
+                tools.backend,
+                tools.store,
+                pool / "tasks",
+                progress=_progress(watch),
+                grader=tools.grader,
+            )
         watch(events.Told(text=report.text()))
         watch(events.PhaseEnded(name=SYNTHESIS, text=f"{report.count} validated tasks"))
         finished = {"about": about, "tasks": report.tasks, "text": report.text()}
@@ -77,6 +81,17 @@ async def synthesised(recipe: Recipe, pool: Path, tools: Tools, watch: events.Wa
         partial.write_text(json.dumps(finished, indent=1) + "\n")
         os.replace(partial, made)
     return {"tasks": finished["tasks"], "text": finished["text"]}
+
+
+@contextmanager
+def _held(pool: Path) -> Iterator[None]:
+    """Nobody else makes tasks in this pool meanwhile. Raises RunLocked."""
+    pool.mkdir(parents=True, exist_ok=True)
+    descriptor = lock(pool)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _progress(watch: events.Watch) -> Progress:

@@ -44,8 +44,11 @@ class Outcome(Record):
 def write_outcome(bench: Workbench, rungs: Sequence[Rung], checkpoint: Path) -> Outcome:
     """Write the report beside the run."""
     folder = bench.folder
-    rates = bench.journal.values("rates")
-    histograms = [f"p̂ before iteration {number}\n{histogram_text(values)}" for number, values in rates.items()]
+    rates, refinement = bench.journal.values("rates"), bench.journal.values("refinement")
+    histograms = [
+        f"p̂ before iteration {number}\n{histogram_text(values)}\n{refinement[number]['text']}"
+        for number, values in rates.items()
+    ]
     _replace(folder / "ladder.json", json.dumps([row.model_dump(mode="json") for row in rungs], indent=1) + "\n")
     scores = {str(row.iteration): bench.journal.get("scores", held_out_phase(row.iteration)) for row in rungs}
     _replace(folder / SCORES, json.dumps(scores) + "\n")

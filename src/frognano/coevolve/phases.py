@@ -73,7 +73,7 @@ def held_out_phase(iteration: int) -> str:
 async def scored(
     bench: Workbench, name: str, ids: Sequence[str], episodes: int, *, told: bool = True
 ) -> list[TaskScore]:
-    """Scores of the policy in the engine on raw tasks; the phase ``name`` is run once."""
+    """Scores of the policy in the engine on raw tasks; the phase ``name`` is run once. Raises NoScore if ``told``."""
     journal = bench.journal
     kept = journal.get("scores", name)
     if kept is not None:
@@ -84,11 +84,27 @@ async def scored(
     settings = bench.recipe.evaluation.applied(bench.recipe.leaf)
     measure = Measure(scope_of(name), episodes, settings, bench.recipe.coevolve.seed)
     scores = await evaluate(bench.collector, placed, measure)
+    rate = mean_rate(scores)
+    if rate is None:
+        if told:
+            raise no_score(bench.folder)
+        return scores
     journal.put("scores", name, [score.model_dump() for score in scores])
     if told:
-        rate = mean_rate(scores)
-        bench.watch(events.PhaseEnded(name=name, text="" if rate is None else f"solved {100 * rate:.1f} %"))
+        bench.watch(events.PhaseEnded(name=name, text=f"solved {100 * rate:.1f} %"))
     return scores
+
+
+class NoScore(RuntimeError):
+    """An evaluation in which nothing could be graded."""
+
+
+def no_score(folder: Path) -> NoScore:
+    """The error of a run in which no episode had a verdict."""
+    return NoScore(
+        f"no episode ended with a verdict, so there is no score; the episodes in {folder / 'episodes'} say why. "
+        "The same command tries them again"
+    )
 
 
 async def calibrated(bench: Workbench, pool: PoolTasks, iteration: int, checkpoint: Path) -> list[PlacedTask]:
@@ -129,6 +145,8 @@ def _tell_calibration(bench: Workbench, iteration: int, report: RefinementReport
     rates = tuple(measure.p_hat for measure in report.first() if measure.episodes)
     bench.watch(events.Calibrated(iteration=iteration, rates=rates, admitted=len(admission.admitted)))
     bench.journal.put("rates", str(iteration), list(rates))
+    refined = sum(report.count(direction)[0] for direction in ("too hard", "too easy"))
+    bench.journal.put("refinement", str(iteration), {"refined": refined, "text": report.text()})
     bench.watch(events.Told(text=report.text()))
 
 

@@ -6,7 +6,7 @@ with ``tasks`` and ``snapshots``, as the loop and ``frognano tasks`` write it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TypeVar
@@ -14,7 +14,7 @@ from typing import TypeVar
 from frognano.coevolve import events
 from frognano.coevolve.climbing import ClimbOutcome, climbed
 from frognano.coevolve.loop import NothingToTrain, stoppable
-from frognano.coevolve.phases import PoolTasks, calibrated, make_pool, placed_task, scored
+from frognano.coevolve.phases import PoolTasks, calibrated, make_pool, no_score, placed_task, scored
 from frognano.coevolve.workbench import PolicyOf, Workbench, open_workbench, token_policy
 from frognano.config.base import ConfigError
 from frognano.config.recipe import Recipe
@@ -50,10 +50,15 @@ class CalibrationOutcome(Record):
     """Ids of the tasks, raw or refined, that lie in the band."""
     folder: Path
     """Where they lie, each with its calibration and lineage."""
+    refined: int
+    """Tasks out of the band that were refined."""
+    refinement: str
+    """What became of the tasks out of the band, on fresh episodes."""
 
     def text(self) -> str:
-        """The histogram and the count."""
-        return f"{histogram_text(self.rates)}\n{len(self.admitted)} of {len(self.rates)} tasks admitted: {self.folder}"
+        """The histogram and the counts."""
+        admitted = f"{len(self.admitted)} of {len(self.rates)} tasks admitted: {self.folder}"
+        return f"{histogram_text(self.rates)}\n{self.refinement}\n{admitted}"
 
 
 def evaluate(
@@ -72,9 +77,18 @@ def evaluate(
         if not ids:
             raise ConfigError(f"the pool {pool} has no {split} tasks")
         scores = await scored(bench, f"evaluation: {split}", ids, recipe.evaluation.episodes)
-        return Evaluation(split=split, scores=tuple(scores), interval=interval_of(scores))
+        return evaluation(split, scores, folder)
 
     return _opened(open_workbench(recipe, folder, watch, pool, policy_of), work)
+
+
+def evaluation(split: str, scores: Sequence[TaskScore], folder: Path) -> Evaluation:
+    """The scores with their interval, also written as ``report.txt`` of the run. Raises NoScore."""
+    if not any(score.rate is not None for score in scores):
+        raise no_score(folder)
+    found = Evaluation(split=split, scores=tuple(scores), interval=interval_of(scores))
+    (folder / "report.txt").write_text(found.text() + "\n", encoding="utf-8")
+    return found
 
 
 def evaluate_start(
@@ -98,22 +112,35 @@ def calibrate(
         tasks = await calibrated(bench, _pool_tasks(bench), 1, bench.start)
         rates = bench.journal.values("rates").get("1", [])
         where = bench.folder / "tasks" / "iteration-1"
-        return CalibrationOutcome(rates=tuple(rates), admitted=tuple(placed.task.id for placed in tasks), folder=where)
+        refinement = bench.journal.values("refinement")["1"]
+        found = CalibrationOutcome(
+            rates=tuple(rates),
+            admitted=tuple(placed.task.id for placed in tasks),
+            folder=where,
+            refined=refinement["refined"],
+            refinement=refinement["text"],
+        )
+        (folder / "report.txt").write_text(found.text() + "\n", encoding="utf-8")
+        return found
 
     return _opened(open_workbench(recipe, folder, watch, pool, policy_of), work)
 
 
 def train(
     recipe: Recipe, folder: Path, pool: Path, *, watch: events.Watch = events.silent, policy_of: PolicyOf = token_policy
-) -> ClimbOutcome:
-    """One climb on every train task of a pool, as they are; its validation tasks choose the checkpoint."""
+) -> tuple[ClimbOutcome, Path]:
+    """One climb on every train task of a pool, as they are; its validation tasks choose the checkpoint.
 
-    async def work(bench: Workbench) -> ClimbOutcome:
+    Returns also the model folder of the best checkpoint.
+    """
+
+    async def work(bench: Workbench) -> tuple[ClimbOutcome, Path]:
         tasks = _pool_tasks(bench)
         if not tasks.train:
             raise NothingToTrain(f"the pool {pool} has no train tasks")
         placed = [placed_task(bench.tasks, task_id) for task_id in tasks.train]
-        return await climbed(bench, tasks, 1, bench.start, placed)
+        outcome = await climbed(bench, tasks, 1, bench.start, placed)
+        return outcome, bench.checkpoint(outcome.checkpoint)
 
     return _opened(open_workbench(recipe, folder, watch, pool, policy_of), work)
 

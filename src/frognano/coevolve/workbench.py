@@ -17,7 +17,7 @@ from frognano.coevolve import events
 from frognano.coevolve.making import backend_of, grading_of, limits_of
 from frognano.config.recipe import FREE, Recipe, dump_recipe
 from frognano.policy.chat import ChatFormat
-from frognano.policy.checkpoint import LoadedModel, checkpoint_folder, load_model
+from frognano.policy.checkpoint import LoadedModel, checkpoint_digest, checkpoint_folder, load_model
 from frognano.policy.engine import TorchEngine
 from frognano.policy.token_policy import TokenPolicy
 from frognano.records import Trajectory
@@ -65,6 +65,14 @@ class Workbench:
         """Folder of the starting checkpoint."""
         return checkpoint_folder(self.recipe.model.checkpoint)
 
+    def checkpoint(self, name: str) -> Path:
+        """Model folder of a checkpoint of this run; "" names the recipe's own."""
+        return self.folder / "checkpoints" / name / "model" if name else self.start
+
+    def checkpoint_name(self, folder: Path) -> str:
+        """The name that ``checkpoint`` turns into this model folder."""
+        return "" if folder == self.start else folder.parent.name
+
     async def use(self, checkpoint: Path) -> None:
         """Put the weights of a checkpoint folder into the engine."""
         if checkpoint != self.present:
@@ -103,12 +111,13 @@ async def open_workbench(
     """Open the run in ``folder``; raises RunLocked, RecipeChanged, CheckpointFolderError, SandboxError."""
     async with AsyncExitStack() as stack:
         stack.enter_context(_clear_errors(folder))
-        journal = stack.enter_context(Journal(folder, recipe.model_dump(mode="json"), FREE))
+        loaded = await asyncio.to_thread(load_model, recipe.model.checkpoint)
+        about = {**recipe.model_dump(mode="json"), "weights": checkpoint_digest(loaded.folder)}
+        journal = stack.enter_context(Journal(folder, about, FREE))
         (folder / "recipe.yaml").write_text(dump_recipe(recipe), encoding="utf-8")
         pool = pool or folder / "pool"
         store = SnapshotStore(pool / "snapshots")
         limits = limits_of(recipe)
-        loaded = await asyncio.to_thread(load_model, recipe.model.checkpoint)
         backend = await stack.enter_async_context(backend_of(recipe))
         grader = await stack.enter_async_context(open_grader(backend, store, grading_of(recipe)))
         policy = await stack.enter_async_context(policy_of(recipe, loaded))

@@ -7,7 +7,7 @@ plan may need more is refused before anything runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -154,11 +154,20 @@ class Recipe(Settings):
     @model_validator(mode="after")
     def _hangs_together(self) -> Self:
         for iteration in {*range(1, self.coevolve.iterations + 1), *self.by_iteration}:
-            self.at(iteration)
+            self._on_policy(self.at(iteration))
         needed, bound = sum(self.plan.values()), self.coevolve.budget_episodes
         if bound and needed > bound:
             raise ValueError(f"the plan may need {needed} episodes, more than coevolve.budget_episodes ({bound})")
         return self
+
+    def _on_policy(self, sections: Sections) -> None:
+        """The loss divides by the probability that a token was drawn with, so both must be of one distribution."""
+        leaf, temperature = sections.leaf, sections.train.loss.temperature
+        if leaf.temperature != temperature or leaf.top_p != 1.0 or leaf.top_k:
+            raise ValueError(
+                f"leaf.temperature ({leaf.temperature:g}) must equal train.loss.temperature ({temperature:g}), with "
+                "leaf.top_p 1 and leaf.top_k 0: the loss divides by the probability that a token was drawn with"
+            )
 
     def at(self, iteration: int) -> Sections:
         """The sections that an iteration works with: the recipe's, and every change up to it."""
@@ -173,18 +182,19 @@ class Recipe(Settings):
     @cached_property
     def plan(self) -> dict[str, int]:
         """Phase → the most episodes it may need, retries apart."""
-        synthesis, refinement = self.taskpilot.synthesis, self.taskpilot.refinement
+        synthesis = self.taskpilot.synthesis
         held_out = synthesis.held_out_tasks * self.evaluation.episodes
         validation = synthesis.validation_tasks * self.evaluation.validation_episodes
         tasks = self.coevolve.tasks_per_iteration
-        refined = refinement.rounds * min(refinement.max_tasks or tasks, tasks)
         plan = {"start: held-out": held_out} if self.evaluation.start else {}
         for iteration in range(1, self.coevolve.iterations + 1):
-            train, name = self.at(iteration).train, f"iteration {iteration}"
+            sections, name = self.at(iteration), f"iteration {iteration}"
+            train, taskpilot = sections.train, sections.taskpilot
+            refined = taskpilot.refinement.rounds * min(taskpilot.refinement.max_tasks or tasks, tasks)
             cadence = train.validation_cadence
             validations = 1 + -(-train.updates // cadence) if cadence else 0
             groups = train.updates * train.groups * (1 + train.refill)
-            plan[f"{name}: calibration"] = (tasks + refined) * self.taskpilot.calibration.episodes
+            plan[f"{name}: calibration"] = (tasks + refined) * taskpilot.calibration.episodes
             plan[f"{name}: climb"] = round(groups) * train.group_size
             plan[f"{name}: validation"] = validations * validation
             plan[f"{name}: held-out"] = held_out
@@ -283,6 +293,8 @@ class _Strict(yaml.SafeLoader):
         seen: set[Any] = set()
         for name, _ in node.value:
             key = self.construct_object(name, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} cannot be a key", name.start_mark)
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", name.start_mark)
             seen.add(key)

@@ -9,6 +9,7 @@ may run code.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import shutil
 from collections.abc import Mapping
@@ -84,6 +85,18 @@ def load_model(name: str | Path, dtype: torch.dtype = torch.float32) -> LoadedMo
         wrong = missing or sorted(str(key) for key in report["mismatched_keys"])
         raise CheckpointFolderError(f"{folder} lacks weights of its own text model: {', '.join(wrong[:5])}")
     return LoadedModel(model, AutoTokenizer.from_pretrained(folder), folder)
+
+
+def checkpoint_digest(folder: Path) -> str:
+    """sha256 over what decides a checkpoint's answers: weights, configuration, tokenizer and template."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.suffix in {".safetensors", ".json", ".jinja"}:
+            digest.update(f"{path.name}\n{path.stat().st_size}\n".encode())
+            with path.open("rb") as stream:
+                while block := stream.read(1 << 20):
+                    digest.update(block)
+    return digest.hexdigest()
 
 
 def save_model(loaded: LoadedModel, folder: Path) -> None:

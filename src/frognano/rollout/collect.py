@@ -59,10 +59,11 @@ class Collector:
         return [done[attempt.id] for attempt in attempts]
 
     async def entries(self, kind: str, attempts: Sequence[Attempt]) -> list[EpisodeEntry]:
-        """What counts of each episode, in order."""
+        """What counts of each episode, in order. One that ended without a verdict before is tried again."""
         scopes = {attempt.scope for attempt in attempts}
         before = await self._read(self._entries, scopes)
-        await self._finish(kind, [attempt for attempt in attempts if attempt.id not in before], keep=False)
+        done = {name for name, entry in before.items() if entry.reward is not None}
+        await self._finish(kind, [attempt for attempt in attempts if attempt.id not in done], keep=False)
         after = await self._read(self._entries, scopes)
         return [after[attempt.id] for attempt in attempts]
 

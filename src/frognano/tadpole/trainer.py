@@ -189,7 +189,7 @@ class Trainer:
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         dist.all_reduce(flat)
         flat /= self.plan.ranks
-        for gradient, mean in zip(gradients, flat.split([each.numel() for each in gradients]), strict=True):
+        for gradient, mean in zip(gradients, torch.split(flat, [each.numel() for each in gradients]), strict=True):
             gradient.copy_(mean.view_as(gradient))
 
     def save(self, path: Path) -> None:

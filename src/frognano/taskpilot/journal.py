@@ -36,10 +36,13 @@ class FileJournal:
         self._kept: dict[tuple[str, str], Any] = {}
         whole = 0
         if path.exists():
-            for line in path.read_bytes().splitlines(keepends=True):
+            for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
                 if not line.endswith(b"\n"):
                     break
-                entry = json.loads(line)
+                try:
+                    entry = json.loads(line)
+                except ValueError:
+                    raise ConfigError(f"{path} is damaged at line {number}; make the pool in a new folder") from None
                 self._kept[entry["stage"], entry["key"]] = entry["value"]
                 whole += len(line)
             os.truncate(path, whole)

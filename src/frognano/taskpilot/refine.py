@@ -118,9 +118,11 @@ class RefinementReport(Record):
         lines = []
         directions: tuple[Direction, ...] = ("too hard", "too easy")
         for direction in directions:
+            out = sum(task.direction == direction for task in self.tasks)
             refined, entered = self.count(direction)
             stuck = sum(task.direction == direction and task.stuck for task in self.tasks)
-            lines.append(f"{direction}: {refined} refined, {entered} entered the band on fresh episodes, {stuck} stuck")
+            fate = f"{refined} refined, {entered} of them entered the band on fresh episodes, {stuck} stuck"
+            lines.append(f"{direction}: {out} tasks, {fate}")
         return "\n".join(lines)
 
 

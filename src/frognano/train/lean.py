@@ -26,10 +26,11 @@ class _RmsNorm(torch.autograd.Function):
         squares = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square_()
         inverse = squares.div_(x.shape[-1]).add_(eps).rsqrt_()
         ctx.save_for_backward(x, weight, inverse)
-        return (x * inverse).mul_(weight)
+        y: Tensor = (x * inverse).mul_(weight)
+        return y
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         # With r = 1/sqrt(mean(x²) + eps): dx = r w g − x r³ mean(w g x), dw = Σ r g x.
         x, weight, inverse = ctx.saved_tensors
         product = (grad * x).flatten(0, -2)  # [N, D]
@@ -75,7 +76,12 @@ class LeanBackbone:
             return whole.flatten(0, 1)[positions]
         held: list[Tensor] = []
         norm, mlp, final = self._last.post_attention_layernorm, self._last.mlp, self._backbone.norm
-        with _replaced({norm: lambda x: held.append(x) or x, mlp: lambda x: x, final: lambda x: x}):
+
+        def hold(x: Tensor) -> Tensor:
+            held.append(x)
+            return x
+
+        with _replaced({norm: hold, mlp: lambda x: x, final: lambda x: x}):
             self._backbone(input_ids=ids, use_cache=False)
         hidden = held[0].flatten(0, 1)[positions]
         hidden = hidden + mlp(norm(hidden))
@@ -97,11 +103,11 @@ def _replaced(forwards: dict[nn.Module, Any]) -> Iterator[None]:
     before = {module: module.__dict__.get("forward") for module in forwards}
     try:
         for module, forward in forwards.items():
-            module.forward = forward  # type: ignore[method-assign]
+            module.forward = forward
         yield
     finally:
         for module, own in before.items():
             if own is None:
                 module.__dict__.pop("forward", None)
             else:
-                module.forward = own  # type: ignore[method-assign]
+                module.forward = own

@@ -7,6 +7,7 @@ makes a wrong change, as people's transcripts do, so that training has something
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,11 +116,11 @@ class Author:
         found = self.rng.choice((f"{word(self.rng)}/{file}", f"{folder}/{word(self.rng)}.py"))
         return found if found != path else f"{folder}/no_{file}"
 
-    def _turn(self, name: str, arguments: dict[str, object], slip: bool = False) -> Turn:
-        text = run_tool_locally(self.folder, name, arguments, self.profile)
+    def _turn(self, name: str, arguments: Mapping[str, object], slip: bool = False) -> Turn:
+        text = run_tool_locally(self.folder, name, dict(arguments), self.profile)
         # The scratch folder has another name every time; this is a sandbox's.
         text = text.replace(f"{self.folder}/", "/app/")
-        call = ToolCall(id="call", name=name, arguments=arguments)
+        call = ToolCall(id="call", name=name, arguments=dict(arguments))
         return Turn("", (call,), (Observation(call_id="call", tool=name, text=text),), slip)
 
     def _edits(self, planted: Planted, location: str) -> tuple[bool, list[Turn]]:

@@ -61,7 +61,7 @@ def _functions(path: Path) -> tuple[Excerpt, ...]:
         return ()
     lines = text.expandtabs().split("\n")
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and not node.decorator_list]
-    excerpts = {}
+    excerpts: dict[str, Excerpt] = {}
     for node in sorted(nodes, key=lambda node: node.lineno):
         excerpt = _excerpt(node, lines[node.lineno - 1 : node.end_lineno])
         if excerpt is not None:
