@@ -162,3 +162,28 @@ def test_sixteen_episodes_at_once_keep_apart(world: Any, snapshot: Path, scripte
         return await asyncio.gather(*(one(number) for number in range(16)))
 
     assert loop.run(main()) == [f"Exit code: 0\nSTDOUT:\n{number}\n\nSTDERR:\n" for number in range(16)]
+
+
+def test_more_than_can_be_handed_in_is_an_ending_without_a_patch(
+    inside: Inside, snapshot: Path, tmp_path: Path, scripted: Any, says: Says
+) -> None:
+    policy = scripted(says("", ("Bash", {"command": "head -c 70000000 /dev/urandom > big"})), says("Done."))
+    spec = EpisodeSpec(id="e--0", task_id="t", statement="Anything.")
+    log = StepLog(tmp_path / "log.jsonl")
+    done = inside(snapshot, lambda sandbox: run_episode(spec, policy, sandbox, log))
+    assert (done.exit_reason, done.patch) == ("agent", "")
+    assert "large" in done.error or "more than" in done.error
+    assert reference_trajectory(read_step_log(tmp_path / "log.jsonl"))["exit_reason"] == "agent"
+
+
+def test_costly_calls_leave_the_sandbox_usable(inside: Inside, snapshot: Path) -> None:
+    async def act(sandbox: Any) -> list[str]:
+        await ask(sandbox, "Bash", command="mkdir -p $(printf 'd/%.0s' $(seq 30)); head -c 9000000 /dev/zero > zeros")
+        found = await ask(sandbox, "Glob", pattern="/".join(["**"] * 7) + "/y")
+        edited = await ask(sandbox, "Edit", file_path="zeros", old_string="\0", new_string="1", replace_all=True)
+        return [found, edited, await ask(sandbox, "Bash", command="echo alive")]
+
+    found, edited, alive = inside(snapshot, act)
+    assert "rings" not in found
+    assert edited.startswith("ValueError: old_string stands there more than")
+    assert "alive" in alive

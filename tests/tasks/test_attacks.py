@@ -183,6 +183,17 @@ CODE: dict[str, tuple[str, str]] = {
         "def clamp(*a):\n    return Any(1)\n",
         "tampered",
     ),
+    "an object that equals what is near": (
+        "class Near(int):\n    def __eq__(self, other):\n        return abs(int(self) - int(other)) < 10**6\n"
+        "    __hash__ = int.__hash__\n"
+        "def clamp(value, low, high):\n    return Near(low)\n",
+        "tampered",
+    ),
+    "looks up the wanted value in its caller": (
+        "import sys\ndef clamp(value, low, high):\n"
+        "    return sys._getframe(1).f_locals.get('wanted', max(low, min(value, high)))\n",
+        "tampered",
+    ),
     "replaces a builtin": (
         "import builtins\nclass Quiet(Exception):\n    pass\nbuiltins.AssertionError = Quiet\n",
         "tampered",
@@ -292,6 +303,33 @@ def test_killing_the_watcher_is_a_zero_and_where_it_is_out_of_reach_changes_noth
     forked = case.wait(case.forked.grade(case.task, case.folder, patch))
     assert (cold.reward, cold.reason) == (0.0, "tampered")
     assert (forked.reward, forked.reason in ("failed", "collection_error")) == (0.0, True)
+
+
+def test_the_clean_tree_of_the_store_is_not_to_be_seen(case: Any) -> None:
+    clean = case.store.add_files({"gauge/core.py": Entry(0o100644, case.fixed)})
+    assert (case.store.path(clean) / "gauge" / "core.py").is_file()
+    code = (
+        b"import glob\nfor name in glob.glob('/opt/**/core.py', recursive=True):\n"
+        b"    text = open(name).read()\n    if 'min(value, high)' in text:\n        exec(text)\n"
+    )
+    verdict = case.grade(case.patch({"gauge/core.py": case.broken + code}))
+    assert (verdict.reward, verdict.reason) == (0.0, "failed")
+
+
+def test_changes_that_cannot_be_placed_are_a_zero(case: Any) -> None:
+    path = "/".join(["x" * 200] * 21)
+    verdict = case.grade(case.patch({f"{path}/file": b"", "gauge/core.py": case.fixed}))
+    assert (verdict.reward, verdict.reason) == (0.0, "patch_failed")
+
+
+def test_a_flood_of_events_is_a_zero(case: Any) -> None:
+    code = (
+        b"import gc, types\n"
+        b"emit = [f for f in gc.get_objects() if isinstance(f, types.FunctionType) and f.__name__ == 'emit'][0]\n"
+        b"emit({'note': 'x' * (34 << 20)})\n"
+    )
+    verdict = case.grade(case.patch({"gauge/core.py": code + case.fixed}))
+    assert (verdict.reward, verdict.reason) == (0.0, "tampered")
 
 
 def test_a_flood_of_output_is_cut(case: Any) -> None:

@@ -18,7 +18,7 @@ from frognano.leaf.profile import Profile, load_profile
 from frognano.leaf.steplog import LogEnd, LogStart, StepLog
 from frognano.leaf.tools import run_tool
 from frognano.records import NO_VERDICT, ExitReason, Observation, Record, Reply, Step, ToolCall, Trajectory
-from frognano.sandbox.contract import Sandbox, SandboxError
+from frognano.sandbox.contract import ChangesTooLarge, Sandbox, SandboxError
 
 
 class EpisodeSpec(Record):
@@ -63,9 +63,11 @@ async def run_episode(spec: EpisodeSpec, policy: Policy, sandbox: Sandbox, log: 
     finally:
         if ending.reason not in ("cancelled", "tool_error", "internal_error"):
             ending, patch = await episode.collect(ending)
-        trajectory = episode.close(session, ending, patch)
-        if session is not None:
-            await session.close()
+        try:
+            trajectory = episode.close(session, ending, patch)
+        finally:
+            if session is not None:
+                await session.close()
     if ending.reason == "cancelled":
         raise asyncio.CancelledError
     return trajectory
@@ -224,6 +226,9 @@ class _Episode:
         """The patch; where it cannot be had there must be no verdict."""
         try:
             return ending, (await self.sandbox.changes()).decode("utf-8", "surrogateescape")
+        except ChangesTooLarge as error:
+            # What cannot be handed in is not graded; the episode itself stands.
+            return ending.model_copy(update={"error": str(error)}), ""
         except SandboxError as error:
             if ending.reason in NO_VERDICT:
                 return ending, ""

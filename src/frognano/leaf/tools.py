@@ -71,7 +71,7 @@ def _stay_inside(root: Path, request: Request) -> None:
 
 
 def _shorter(request: Request, timeout_s: float) -> Request:
-    args = {**request.args, "timeout_s": timeout_s} if request.op == "bash" else request.args
+    args = {**request.args, "timeout_s": timeout_s} if request.op in {"bash", "glob"} else request.args
     return Request(op=request.op, args=args, timeout_s=timeout_s)
 
 

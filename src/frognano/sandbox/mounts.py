@@ -118,8 +118,8 @@ class SlotMounts:
         self._mounted.append(lower)
         os.chmod(self.folder / "upper", os.stat(snapshot).st_mode & 0o7777)
         options = f"lowerdir={lower},upperdir={self.folder / 'upper'},workdir={self.folder / 'work'}"
-        if rootless:
-            options += ",userxattr"
+        # Whatever the kernel's default: the upper layer alone must show all that changed.
+        options += ",userxattr" if rootless else ",redirect_dir=off,metacopy=off"
         linux.mount("frognano", str(gate), "overlay", linux.MS_NOSUID | linux.MS_NODEV, options)
         self._mounted.append(gate)
 

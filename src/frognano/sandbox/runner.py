@@ -32,6 +32,7 @@ GET_LIMIT = 16 * 1024 * 1024  # bytes of a file that get sends at once; base64 a
 READ_LIMIT = 4 * 1024 * 1024  # characters that Read sends at most; JSON may make six bytes of each
 WHOLE_LIMIT = 4 * 1024 * 1024  # bytes of a file that Read takes at once; more is read piece by piece
 FRAME_LIMIT = 512 * 1024 * 1024
+MATCH_LIMIT = 100000  # places where Edit replaces
 ARGV_LIMIT = 100_000  # bytes; the kernel refuses one argument above 128 KiB
 GLOB_LIMIT = 100_000  # matches that are counted exactly
 BOM = codecs.BOM_UTF8
@@ -324,6 +325,8 @@ def op_edit(workdir: str, path: str, old: str, new: str, all: bool = False) -> R
 
 def find_spans(data: bytes, old: bytes) -> List[Tuple[int, int]]:
     """Where ``old`` stands, left to right without overlap; its newlines match either kind of line ending."""
+    if data.count(old) > MATCH_LIMIT:
+        raise ValueError("old_string stands there more than %d times; use Bash" % MATCH_LIMIT)
     spans = []  # type: List[Tuple[int, int]]
     mixed = b"\r\n" in data and b"\n" in old and b"\r\n" not in old
     at = -1 if mixed else data.find(old)
@@ -333,7 +336,11 @@ def find_spans(data: bytes, old: bytes) -> List[Tuple[int, int]]:
     if spans or not (mixed or b"\r\n" in old):
         return spans
     pattern = b"\r?\n".join(re.escape(part) for part in old.replace(b"\r\n", b"\n").split(b"\n"))
-    return [match.span() for match in re.finditer(pattern, data)]
+    for match in re.finditer(pattern, data):
+        spans.append(match.span())
+        if len(spans) > MATCH_LIMIT:
+            raise ValueError("old_string stands there more than %d times; use Bash" % MATCH_LIMIT)
+    return spans
 
 
 def line_numbers(data: bytes, offsets: List[int]) -> List[int]:
@@ -446,20 +453,24 @@ def _most_alike(lines: List[str], filled: List[str]) -> int:
 # --- glob ----------------------------------------------------------------------------------------------------------
 
 
-def op_glob(workdir: str, pattern: str, path: str = ".", limit: int = 1000, hidden: bool = True) -> Result:
+def op_glob(
+    workdir: str, pattern: str, path: str = ".", limit: int = 1000, hidden: bool = True, *, timeout_s: float = 60.0
+) -> Result:
     """Regular files that match ``pattern`` under the literal folder ``path``, sorted by path.
 
     ``**`` means any number of folders and does not follow links. ``.git`` is never shown; other names that begin
     with a dot only if ``hidden``. A name equal to its piece of the pattern matches even where that holds ``[``.
+    After ``timeout_s`` it answers what was found, marked as incomplete.
     """
     base, root = os.path.realpath(locate(workdir, path)), os.path.realpath(workdir)
-    walk = _Walk(hidden, os.path.join(root, ""))
+    walk = _Walk(hidden, os.path.join(root, ""), time.monotonic() + timeout_s)
     for choice in expand_braces(pattern):
         pieces = [piece for piece in choice.split("/") if piece not in ("", ".")]
+        walk.seen.clear()
         walk.go(os.sep if choice.startswith("/") else os.path.join(base, ""), pieces)
     inside = len(walk.root)
     names = sorted(name[inside:] if name.startswith(walk.root) else name for name in walk.found)
-    complete = len(names) < GLOB_LIMIT
+    complete = len(names) < GLOB_LIMIT and time.monotonic() < walk.deadline
     return {"files": names[:limit], "total": len(names), "complete": complete, "folder_exists": os.path.isdir(base)}
 
 
@@ -479,16 +490,22 @@ def expand_braces(pattern: str) -> List[str]:
 class _Walk:
     """Collects the files that match, at most ``GLOB_LIMIT``."""
 
-    def __init__(self, hidden: bool, root: str) -> None:
+    def __init__(self, hidden: bool, root: str, deadline: float) -> None:
         self.hidden = hidden
         self.root = root
+        self.deadline = deadline
+        self.seen = set()  # type: Set[Tuple[str, Tuple[str, ...]]]
         self.found = set()  # type: Set[str]
         self._last = ("", {})  # type: Tuple[str, Dict[str, Any]]
 
     def go(self, folder: str, pieces: List[str]) -> None:
         """Find what matches ``pieces`` under ``folder``, which ends with a slash."""
-        if not pieces or len(self.found) >= GLOB_LIMIT:
+        if not pieces or len(self.found) >= GLOB_LIMIT or time.monotonic() > self.deadline:
             return
+        # Several ``**`` reach the same folder in many ways.
+        if (folder, tuple(pieces)) in self.seen:
+            return
+        self.seen.add((folder, tuple(pieces)))
         piece, rest = pieces[0], pieces[1:]
         if piece == "**":
             self.go(folder, rest or ["*"])

@@ -78,6 +78,7 @@ class ForkedJudge:
         job = {
             **job,
             "lower": f"{TREES}/{snapshot.name}",
+            "hide": TREES,
             "copy": self._copy,
             "scratch": SCRATCH,
             "writable": WRITABLE,

@@ -87,6 +87,8 @@ def rule(evidence: Mapping[str, Any], demands: Demands) -> Ruling:
 def run_fault(evidence: Mapping[str, Any]) -> tuple[str, str] | None:
     """Reason and detail when the run as such cannot count; None for a session that ended properly."""
     events: Sequence[Mapping[str, Any]] = evidence.get("events", [])
+    if evidence.get("unplaced"):
+        return "patch_failed", f"the changes cannot be placed: {evidence['unplaced']}"
     if evidence.get("timed_out"):
         return "test_timeout", "the tests did not end in time"
     if evidence.get("overflow"):

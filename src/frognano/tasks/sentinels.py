@@ -118,8 +118,8 @@ def _spoiled(node: ast.FunctionDef, name: str, draw: random.Random) -> str:
     copy = ast.parse(ast.unparse(node)).body[0]
     assert isinstance(copy, ast.FunctionDef)
     copy.name = name
-    for statement in reversed(copy.body):
-        if _spoil(statement, draw):
+    for place in range(len(copy.body) - 1, -1, -1):
+        if _spoil_variable(copy, place, draw) or _spoil(copy.body[place], draw):
             break
     else:
         endings = ("assert object() == 0", "raise AssertionError", "assert [object()] == [1]", "assert not [None]")
@@ -127,6 +127,26 @@ def _spoiled(node: ast.FunctionDef, name: str, draw: random.Random) -> str:
     lines = ast.unparse(ast.fix_missing_locations(copy)).split("\n")
     indent = " " * node.col_offset
     return "\n" + "\n".join(indent + line if line else line for line in lines) + "\n"
+
+
+def _spoil_variable(function: ast.FunctionDef, place: int, draw: random.Random) -> bool:
+    """Give the variable that is compared with another value, so that who looks it up in the caller is found out."""
+    statement = function.body[place]
+    if not isinstance(statement, ast.Assert) or not isinstance(statement.test, ast.Compare):
+        return False
+    compare = statement.test
+    if len(compare.ops) != 1 or not isinstance(compare.ops[0], ast.Eq):
+        return False
+    for side, other in ((compare.comparators[0], compare.left), (compare.left, compare.comparators[0])):
+        if isinstance(side, ast.Name) and not isinstance(other, ast.Name) and not _is_literal(other):
+            known = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == side.id]
+            loads = sum(isinstance(node.ctx, ast.Load) for node in known)
+            parameter = any(isinstance(one, ast.arg) and one.arg == side.id for one in ast.walk(function.args))
+            if loads == 1 and (parameter or len(known) > 1):
+                changed = f"{side.id} = ({side.id}, {draw.randrange(10**6)})"
+                function.body.insert(0 if parameter and len(known) == 1 else place, ast.parse(changed).body[0])
+                return True
+    return False
 
 
 def _spoil(statement: ast.stmt, draw: random.Random) -> bool:
@@ -156,26 +176,43 @@ def _is_literal(node: ast.expr) -> bool:
 
 
 def _other_than(node: ast.expr, draw: random.Random) -> ast.expr:
-    """An expression like ``node`` whose value no sensible result equals."""
-    odd = draw.randrange(10**6, 10**7)
+    """An expression near ``node`` whose value differs: near, because an object may claim to equal what is near."""
     value = ast.literal_eval(node) if _is_literal(node) else object()
+    try:
+        other = ast.parse(repr(_near(value, draw)), mode="eval").body
+    except SyntaxError:
+        other = ast.parse("object()", mode="eval").body
+    return other
+
+
+def _near(value: object, draw: random.Random) -> object:
+    """A value of the same kind that differs in one place; an object without a literal form where there is none."""
+    odd = draw.randrange(1, 4)
     match value:
         case bool() | None:
-            return ast.parse("object()", mode="eval").body
+            return not value
         case int() | float():
-            return ast.Constant(value + odd)
+            return value + odd if value + odd != value else object()
         case str():
-            return ast.Constant(f"{value}{odd:x}")
+            place = draw.randrange(len(value) + 1)
+            return value[:place] + draw.choice("abcdefgh") + value[place:]
         case bytes():
-            return ast.Constant(value + b"%x" % odd)
+            return value + b"%d" % odd
+        case list() | tuple() if value:
+            place = draw.randrange(len(value))
+            changed = [_near(item, draw) if at == place else item for at, item in enumerate(value)]
+            return changed if isinstance(value, list) else tuple(changed)
         case list():
-            return ast.parse(repr([*value, odd]), mode="eval").body
+            return [odd]
         case tuple():
-            return ast.parse(repr((*value, odd)), mode="eval").body
+            return (odd,)
+        case dict() if value:
+            key = draw.choice(list(value))
+            return {**value, key: _near(value[key], draw)}
         case dict():
-            return ast.parse(repr({**value, odd: odd}), mode="eval").body
+            return {odd: odd}
         case _:
-            return ast.parse("object()", mode="eval").body
+            return object()
 
 
 def _fresh(name: str, taken: set[str], draw: random.Random) -> str:

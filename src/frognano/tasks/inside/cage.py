@@ -79,6 +79,8 @@ def enter_namespaces(job: Dict[str, Any]) -> None:
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
     _mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV)
     _mount_disk(job)
+    # The overlay keeps its own lower layer; no other tree may be seen, for the clean one may be among them.
+    _mount("tmpfs", job["hide"], "tmpfs", MS_NOSUID | MS_NODEV, "size=4k,mode=0555")
     _loopback_up()
 
 

@@ -26,7 +26,7 @@ from typing import Any, Dict, List, NamedTuple, Set
 from frognano.tasks.inside import cage, files
 
 OUTPUT_BYTES = 20000
-MAX_EVENT_BYTES = 64 << 20
+MAX_EVENT_BYTES = 8 << 20
 
 
 class Unfit(Exception):
@@ -62,7 +62,12 @@ def keep(job: Dict[str, Any], ends: Ends, secret: bytes, tools: Tools) -> None:
     try:
         cage.prctl(cage.PR_SET_DUMPABLE, 0)
         cage.prctl(cage.PR_SET_CHILD_SUBREAPER, 1)
-        files.place(job["workdir"], job["changes"])
+        try:
+            files.place(job["workdir"], job["changes"])
+        except OSError as error:
+            # The solver's own doing: too long a path, too much for the disk.
+            report["unplaced"] = str(error)
+            return
         files.place(job["workdir"], job["tests"])
         if not files.intact(job["workdir"], job["tests"]):
             raise Unfit("the grading tests could not be placed")
