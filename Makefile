@@ -3,6 +3,7 @@
 #   PYTHON=…    the interpreter to build .venv from (3.11 or later; found by itself)
 #   PIP_ARGS=…  further options of pip install, for example an index of CPU builds of torch
 #   RECIPE=…    what `make quickstart` runs
+#   JOBS=…      processes that run the tests (one for each core by default)
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -13,6 +14,7 @@ SHELL := /bin/bash
 PIP_ARGS ?=
 RECIPE ?= tadpole
 RUN ?= runs/quickstart
+JOBS ?= auto
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$name"; break; }; done)
 BIN := .venv/bin
@@ -36,7 +38,7 @@ types: .venv/installed-dev ## type checks
 	$(BIN)/mypy
 
 unit: .venv/installed-dev | system ## the tests alone
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 clean: ## remove the environment and caches; runs/ stays
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -21,8 +21,8 @@ FACTS = Facts(
 def test_the_texts_are_frozen() -> None:
     assert statement(FACTS, "suspect", seed=1) == (
         "clamp returns the wrong value\n\n>>> clamp(5, 0, 3)\ngot: 0\nexpected: 3\n\n"
-        "See clamp at pond/ranges.py:4\n\nDocumented as:\nReturn value limited to low..high.\n\n"
-        "Suspicious line:\nreturn min(low, min(value, high))\n"
+        "Defined at:\npond/ranges.py:4\n\nDocumented as:\nReturn value limited to low..high.\n\n"
+        "Suspicious line:\n```\nreturn min(low, min(value, high))\n```\n"
     )
 
 

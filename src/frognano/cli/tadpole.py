@@ -21,10 +21,10 @@ def tadpole() -> None:
 def pretrain(
     folder: Annotated[Path, typer.Argument(help="Work folder; one that is there already goes on.")],
     scripts: Annotated[int, typer.Option(help="Scripts in one shard; fewer make a toy for trying out.")] = 400,
-    shards: Annotated[int, typer.Option(help="Shards in all.")] = 48,
+    shards: Annotated[int, typer.Option(help="Shards in all.")] = 36,
     tiny: Annotated[bool, typer.Option("--tiny", help="A few steps, to see that it works; it learns nothing.")] = False,
 ) -> None:
-    """Make Tadpole again from its seed, on two CPU threads; about 45 minutes on two quiet cores."""
+    """Make Tadpole again from its seed, on two CPU threads; about 35 minutes on two quiet cores."""
     from frognano.tadpole.pretrain import pretrain as run
     from frognano.tadpole.trainer import PretrainPlan
 

@@ -139,7 +139,8 @@ def _reference_timeout(arguments: dict[str, Any], profile: Profile) -> float:
         raise BadCall(f"{type(error).__name__}: {error}") from None
     if not math.isfinite(value):
         raise BadCall(f"ValueError: timeout must be finite, got {raw!r}")
-    return max(0.1, value / 1000.0 if scale == 1.0 and value > 1000 else value)
+    value = value / 1000.0 if scale == 1.0 and value > 1000 else value
+    return min(max(0.1, value), profile.bash_ceiling_s)
 
 
 def _path(arguments: dict[str, Any]) -> str:

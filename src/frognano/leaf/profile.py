@@ -36,7 +36,7 @@ class Profile(Record):
     bash_timeout_s: float = 120.0
     """Wall seconds of a Bash call that names no timeout."""
     bash_ceiling_s: float = 3_600.0
-    """Largest timeout that ``leaf`` accepts; ``reference`` has no ceiling but the episode's own time."""
+    """Largest timeout: ``leaf`` refuses more, ``reference`` cuts down to it, so that no call runs for ever."""
 
     @property
     def is_reference(self) -> bool:

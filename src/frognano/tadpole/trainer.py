@@ -28,7 +28,7 @@ class PretrainPlan:
 
     seed: int = 7
     vocabulary: int = 2048
-    shards: int = 48
+    shards: int = 36
     scripts: int = 400
     """Scripts in one shard."""
     vocabulary_scripts: int = 2400
@@ -42,6 +42,8 @@ class PretrainPlan:
     warmup: int = 50
     context_weight: float = 0.3
     """Loss weight of tokens that the model reads but does not write."""
+    sharpness: float = 1.3
+    """The finished model's logits are multiplied by this: so small a model gives too much to the unlikely."""
     context_stride: int = 2
     """Of those tokens one in so many counts."""
 
@@ -215,7 +217,10 @@ class Trainer:
 
     def export(self, folder: Path) -> Path:
         """Write a checkpoint folder; returns it."""
-        self.model.save_pretrained(folder)
+        # The last norm multiplies by one plus its weight.
+        sharp = {**self.model.state_dict()}
+        sharp["model.norm.weight"] = (1 + sharp["model.norm.weight"]) * self.plan.sharpness - 1
+        self.model.save_pretrained(folder, state_dict=sharp)
         self.tokenizer.save_pretrained(folder)
         return folder
 

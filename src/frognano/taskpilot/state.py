@@ -65,7 +65,7 @@ def statement(facts: Facts, level: str, seed: int = 0) -> str:
     if facts.note:
         parts.append(f"\nRequired: {facts.note}")
     if depth >= 3 and facts.suspect:
-        parts.append(f"\nSuspicious line:\n{facts.suspect}")
+        parts.append(f"\nSuspicious line:\n```\n{facts.suspect}\n```")
     return "\n".join(parts) + "\n"
 
 

@@ -91,7 +91,7 @@ class Author:
     def write(self) -> Script:
         """The next script."""
         planted = self._plant()
-        level = self.rng.choice(LEVELS)
+        level = self.rng.choice((*LEVELS, "suspect"))
         user = statement(planted.facts, level, self.rng.randrange(1 << 30))
         path = self._place(planted)
         where = {"offset": planted.facts.line, "limit": READ_LINES}
