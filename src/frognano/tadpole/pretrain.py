@@ -25,7 +25,7 @@ from frognano.tadpole.trainer import PretrainPlan, Trainer, announce, load_token
 Report = Callable[[str], None]
 
 
-def pretrain(folder: Path, plan: PretrainPlan, report: Report, ahead: int = 1) -> Path:
+def pretrain(folder: Path, plan: PretrainPlan, report: Report, ahead: int = 2) -> Path:
     """Run or go on with a pretraining in ``folder``; returns the checkpoint folder. ``ahead`` processes write
     shards meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -68,8 +68,9 @@ def peers(folder: Path, plan: PretrainPlan) -> Iterator[None]:
     if plan.ranks == 1:
         yield
         return
+    for left in folder.glob("meeting-*"):
+        left.unlink(missing_ok=True)
     meeting = folder / f"meeting-{os.getpid()}"
-    meeting.unlink(missing_ok=True)
     context = get_context("spawn")
     others = [
         context.Process(target=_peer, args=(folder, plan, rank, meeting), daemon=True) for rank in range(1, plan.ranks)
