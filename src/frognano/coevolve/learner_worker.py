@@ -6,7 +6,6 @@ that one ends, so that no orphan writes into a run folder that somebody else has
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -14,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from frognano.coevolve.channel import Channel, ChannelClosed
-
-_PR_SET_PDEATHSIG = 1
+from frognano.sandbox.linux import die_with_parent
 
 
 def main() -> None:
@@ -86,7 +84,7 @@ class _Worker:
 
 def _die_with_parent() -> None:
     parent = os.getppid()
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_with_parent(signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if os.getppid() != parent:
         os._exit(1)

@@ -7,6 +7,7 @@ the same machine and libraries gives the same weights; other libraries may round
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -17,6 +18,7 @@ from pathlib import Path
 import torch
 
 from frognano.config.base import ConfigError
+from frognano.sandbox.linux import die_with_parent
 from frognano.tadpole.corpus.bugs import limit_memory
 from frognano.tadpole.corpus.shards import VOCABULARY_SHARD, read_shard, reply_text, scripts, write_shard
 from frognano.tadpole.tokenizer import train_tokenizer
@@ -30,7 +32,8 @@ def pretrain(folder: Path, plan: PretrainPlan, report: Report, ahead: int = 2) -
     shards meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
     _same_plan(folder, plan)
-    with ProcessPoolExecutor(ahead, mp_context=get_context("spawn")) as workers:
+    spawn, last = get_context("spawn"), (signal.SIGKILL,)
+    with ProcessPoolExecutor(ahead, spawn, initializer=die_with_parent, initargs=last) as workers:
         if not (folder / "tokenizer").exists():
             report("learning the vocabulary")
             workers.submit(_vocabulary_job, folder, plan).result()

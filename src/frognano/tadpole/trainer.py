@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import torch.distributed as dist
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from frognano.sandbox.linux import die_with_parent
 from frognano.tadpole.corpus.shards import SLIP, Sequence, read_shard
 from frognano.tadpole.model import build_model
 from frognano.tadpole.muon import Muon
@@ -102,6 +104,7 @@ def announce(number: int, plan: PretrainPlan) -> None:
 
 
 def _peer(folder: Path, plan: PretrainPlan, rank: int, meeting: Path) -> None:
+    die_with_parent(signal.SIGKILL)
     _meet(meeting, plan, rank)
     trainer = Trainer(load_tokenizer(folder), plan, rank)
     trainer.load(folder / "state.pt")
