@@ -119,5 +119,6 @@ def test_parts_of_the_loop_run_on_their_own(recipe: Make, pool: Path, tmp_path: 
     measured = pieces.calibrate(short, tmp_path / "calibrate", pool, policy_of=policy("calibrate"))
     assert len(measured.rates) == 4
     assert str(len(measured.admitted)) in measured.text()
-    climbed = pieces.train(short, tmp_path / "train", pool, policy_of=policy("train"))
+    climbed, best = pieces.train(short, tmp_path / "train", pool, policy_of=policy("train"))
     assert (climbed.updates, climbed.tasks) == (1, 4)
+    assert (best / "config.json").is_file()

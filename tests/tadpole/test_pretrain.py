@@ -16,7 +16,7 @@ from frognano.config.base import ConfigError
 from frognano.tadpole.pretrain import pretrain
 from frognano.tadpole.trainer import PretrainPlan
 
-PLAN = PretrainPlan(seed=3, vocabulary=640, shards=2, scripts=6, vocabulary_scripts=20, batch_tokens=2048)
+PLAN = PretrainPlan(seed=3, vocabulary=640, shards=2, scripts=6, vocabulary_scripts=20, batch_tokens=1024)
 CHECKPOINT = Path(str(resources.files("frognano.tadpole") / "checkpoint"))
 
 
@@ -31,12 +31,12 @@ def stop_after_one_shard(line: str) -> None:
 
 @pytest.mark.slow
 def test_an_interrupted_pretraining_goes_on_to_equal_weights(tmp_path: Path) -> None:
-    whole = load_file(pretrain(tmp_path / "whole", PLAN, lambda _: None) / "model.safetensors")
+    whole = load_file(pretrain(tmp_path / "whole", PLAN, lambda _: None, ahead=1) / "model.safetensors")
     with pytest.raises(Interrupted):
-        pretrain(tmp_path / "parts", PLAN, stop_after_one_shard)
+        pretrain(tmp_path / "parts", PLAN, stop_after_one_shard, ahead=1)
     with pytest.raises(ConfigError, match="seed"):
         pretrain(tmp_path / "parts", PretrainPlan(seed=4), lambda _: None)
-    parts = load_file(pretrain(tmp_path / "parts", PLAN, lambda _: None) / "model.safetensors")
+    parts = load_file(pretrain(tmp_path / "parts", PLAN, lambda _: None, ahead=1) / "model.safetensors")
     assert whole.keys() == parts.keys()
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
 

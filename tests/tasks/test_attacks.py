@@ -326,7 +326,7 @@ def test_a_flood_of_events_is_a_zero(case: Any) -> None:
     code = (
         b"import gc, types\n"
         b"emit = [f for f in gc.get_objects() if isinstance(f, types.FunctionType) and f.__name__ == 'emit'][0]\n"
-        b"emit({'note': 'x' * (34 << 20)})\n"
+        b"emit({'note': 'x' * (12 << 20)})\n"
     )
     verdict = case.grade(case.patch({"gauge/core.py": code + case.fixed}))
     assert (verdict.reward, verdict.reason) == (0.0, "tampered")

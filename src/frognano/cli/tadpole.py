@@ -30,5 +30,5 @@ def pretrain(
 
     plan = PretrainPlan(scripts=scripts, shards=shards)
     if tiny:
-        plan = PretrainPlan(vocabulary=640, shards=1, scripts=6, vocabulary_scripts=20)
+        plan = PretrainPlan(vocabulary=640, shards=1, ranks=1, scripts=6, vocabulary_scripts=20)
     typer.echo(f"checkpoint: {run(folder, plan, typer.echo)}")

@@ -40,12 +40,7 @@ def pretrain(folder: Path, plan: PretrainPlan, report: Report, ahead: int = 2) -
         with peers(folder, plan):
             trainer = Trainer(load_tokenizer(folder), plan, 0)
             trainer.load(folder / "state.pt")
-            pending: dict[int, Future[Path]] = {}
-            for number in range(trainer.shard, plan.shards):
-                for future in range(number, min(number + 2 + ahead, plan.shards)):
-                    if future not in pending:
-                        pending[future] = workers.submit(_shard_job, folder, future, plan)
-                path = pending.pop(number).result()
+            for number, path in _shards(workers, folder, plan, trainer.shard, ahead):
                 started = time.monotonic()
                 announce(number, plan)
                 loss, tokens = trainer.epoch(read_shard(path))
@@ -53,6 +48,18 @@ def pretrain(folder: Path, plan: PretrainPlan, report: Report, ahead: int = 2) -
                 report(_logged(folder, trainer, loss, tokens / (time.monotonic() - started)))
             announce(plan.shards, plan)
     return trainer.export(folder / "checkpoint")
+
+
+def _shards(
+    workers: ProcessPoolExecutor, folder: Path, plan: PretrainPlan, first: int, ahead: int
+) -> Iterator[tuple[int, Path]]:
+    """Number and file of every shard from ``first`` on, in order; the next few are written meanwhile."""
+    pending: dict[int, Future[Path]] = {}
+    for number in range(first, plan.shards):
+        for future in range(number, min(number + 2 + ahead, plan.shards)):
+            if future not in pending:
+                pending[future] = workers.submit(_shard_job, folder, future, plan)
+        yield number, pending.pop(number).result()
 
 
 def _logged(folder: Path, trainer: Trainer, loss: float, speed: float) -> str:

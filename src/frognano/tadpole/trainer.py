@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from frognano.config.base import ConfigError
 from frognano.sandbox.linux import die_with_parent
 from frognano.tadpole.corpus.shards import SLIP, Sequence, read_shard
 from frognano.tadpole.model import build_model
@@ -145,6 +146,8 @@ class Trainer:
         ranks = self.plan.ranks
         batches = _batches(sequences, self.plan.batch_tokens, rng)
         batches = batches[: len(batches) // ranks * ranks]
+        if not batches:
+            raise ConfigError(f"a shard has fewer batches than there are ranks ({ranks}); more scripts, or one rank")
         total, written = 0.0, 0.0
         for position in range(self.rank, len(batches), ranks):
             loss, count = self._update(batches[position], self.plan.rate(self.shard + position / len(batches)))
