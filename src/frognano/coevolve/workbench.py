@@ -111,13 +111,14 @@ async def open_workbench(
     """Open the run in ``folder``; raises RunLocked, RecipeChanged, CheckpointFolderError, SandboxError."""
     async with AsyncExitStack() as stack:
         stack.enter_context(_clear_errors(folder))
-        loaded = await asyncio.to_thread(load_model, recipe.model.checkpoint)
-        about = {**recipe.model_dump(mode="json"), "weights": checkpoint_digest(loaded.folder)}
+        weights = await asyncio.to_thread(checkpoint_digest, checkpoint_folder(recipe.model.checkpoint))
+        about = {**recipe.model_dump(mode="json"), "weights": weights}
         journal = stack.enter_context(Journal(folder, about, FREE))
         (folder / "recipe.yaml").write_text(dump_recipe(recipe), encoding="utf-8")
         pool = pool or folder / "pool"
         store = SnapshotStore(pool / "snapshots")
         limits = limits_of(recipe)
+        loaded = await asyncio.to_thread(load_model, recipe.model.checkpoint)
         backend = await stack.enter_async_context(backend_of(recipe))
         grader = await stack.enter_async_context(open_grader(backend, store, grading_of(recipe)))
         policy = await stack.enter_async_context(policy_of(recipe, loaded))

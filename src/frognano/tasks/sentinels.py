@@ -131,11 +131,8 @@ def _spoiled(node: ast.FunctionDef, name: str, draw: random.Random) -> str:
 
 def _spoil_variable(function: ast.FunctionDef, place: int, draw: random.Random) -> bool:
     """Give the variable that is compared with another value, so that who looks it up in the caller is found out."""
-    statement = function.body[place]
-    if not isinstance(statement, ast.Assert) or not isinstance(statement.test, ast.Compare):
-        return False
-    compare = statement.test
-    if len(compare.ops) != 1 or not isinstance(compare.ops[0], ast.Eq):
+    compare = _asserted_equality(function.body[place])
+    if compare is None:
         return False
     for side, other in ((compare.comparators[0], compare.left), (compare.left, compare.comparators[0])):
         if isinstance(side, ast.Name) and not isinstance(other, ast.Name) and not _is_literal(other):
@@ -149,11 +146,17 @@ def _spoil_variable(function: ast.FunctionDef, place: int, draw: random.Random) 
     return False
 
 
+def _asserted_equality(statement: ast.stmt) -> ast.Compare | None:
+    """The comparison of ``assert left == right``; None for every other statement."""
+    compare = statement.test if isinstance(statement, ast.Assert) else None
+    if isinstance(compare, ast.Compare) and len(compare.ops) == 1 and isinstance(compare.ops[0], ast.Eq):
+        return compare
+    return None
+
+
 def _spoil(statement: ast.stmt, draw: random.Random) -> bool:
-    if isinstance(statement, ast.Assert) and isinstance(statement.test, ast.Compare):
-        compare = statement.test
-        if len(compare.ops) != 1 or not isinstance(compare.ops[0], ast.Eq):
-            return False
+    compare = _asserted_equality(statement)
+    if compare is not None:
         if _is_literal(compare.left):
             compare.left = _other_than(compare.left, draw)
         else:
