@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from frognano.cli.main import app
 from frognano.config.base import ConfigError
 from frognano.config.recipe import Recipe, dump_recipe, find_recipe, load_recipe, parse_recipe, recipe_names
 from frognano.config.train import method_departures
@@ -40,13 +42,20 @@ def test_the_papers_last_iteration_has_other_budgets_and_another_band() -> None:
             {"by_iteration": {2: {"model": {}}}},
             "unknown setting 'by_iteration.2.model': known keys: leaf, taskpilot, train",
         ),
-        ({"coevolve": {"budget_episodes": 10}}, "more than coevolve.budget_episodes"),
     ],
 )
 def test_a_recipe_that_cannot_be_meant_is_refused_by_name(values: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError) as refused:
         parse_recipe(values)
     assert words in str(refused.value)
+
+
+def test_a_plan_over_its_budget_can_be_read_and_not_run() -> None:
+    recipe = parse_recipe({"coevolve": {"budget_episodes": 10}})
+    with pytest.raises(ConfigError, match=r"more than coevolve.budget_episodes \(10\)"):
+        recipe.check_budget()
+    refused = CliRunner().invoke(app, ["coevolve", "--set", "coevolve.budget_episodes=10", "--dry-run"])
+    assert refused.exit_code == 2
 
 
 def test_settings_given_with_the_command_win() -> None:

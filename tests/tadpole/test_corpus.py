@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import Counter
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("tokenizers", reason="needs the extra `train`")
 
+from transformers import AutoTokenizer
+
+from frognano.policy.chat import ChatFormat
 from frognano.tadpole.corpus.bugs import plant
 from frognano.tadpole.corpus.episodes import Author, Habits
 from frognano.tadpole.corpus.expressions import Stream
 from frognano.tadpole.corpus.functions import write_function
 from frognano.tadpole.corpus.library import excerpts, plant_in_library
+from frognano.tadpole.corpus.shards import CHANGE, SLIP, encode
 from frognano.tasks.splits import normalised
 
 POND = Path(str(resources.files("frognano.tadpole") / "pond" / "pond"))
@@ -56,6 +62,7 @@ def test_a_bug_planted_in_a_library_function_is_undone_by_the_clean_line() -> No
         planted = plant_in_library(rng)
         assert planted.mutated == planted.mutation.apply(planted.clean) != planted.clean
         assert planted.mutated.count("\n") == planted.clean.count("\n")
+        assert planted.facts.suspect in planted.mutated
         assert f"def {planted.facts.function}(" in planted.clean.split("\n")[planted.facts.line - 1]
 
 
@@ -69,7 +76,7 @@ def test_a_planted_bug_shows_in_its_examples_and_nowhere_in_the_clean_text() -> 
 
 
 def test_the_last_edit_of_a_solved_script_repairs_the_module(tmp_path: Path) -> None:
-    author = Author(tmp_path, 11, Habits(wrong_change=0.0))
+    author = Author(tmp_path, 11, Habits())
     for _ in range(12):
         script = author.write()
         edit = script.turns[-2]
@@ -79,7 +86,45 @@ def test_the_last_edit_of_a_solved_script_repairs_the_module(tmp_path: Path) -> 
         assert not script.turns[-1].calls
 
 
-def test_habits_say_how_often_the_scripted_solver_is_wrong(tmp_path: Path) -> None:
-    author = Author(tmp_path, 2, Habits(wrong_change=0.5))
+def test_habits_say_how_often_the_scripted_solver_edits_another_line(tmp_path: Path) -> None:
+    author = Author(tmp_path, 2, Habits(wrong_line=0.5))
     solved = Counter(author.drill().solved for _ in range(80))
     assert 20 <= solved[False] <= 60
+
+
+def test_a_solver_that_gives_up_reads_and_changes_nothing(tmp_path: Path) -> None:
+    author = Author(tmp_path, 2, Habits(gives_up=1.0))
+    for _ in range(12):
+        script = author.write()
+        assert not script.solved
+        assert "Edit" not in {call.name for turn in script.turns for call in turn.calls}
+
+
+def test_a_slip_fails_and_is_followed_by_an_edit_that_does_not(tmp_path: Path) -> None:
+    author = Author(tmp_path, 3, Habits(misread=0.0, misquote=0.5, unchanged=0.5))
+    slips = 0
+    for _ in range(20):
+        turns = author.drill().turns
+        for turn, after in itertools.pairwise(turns):
+            if turn.slip:
+                slips += 1
+                assert turn.observations[0].failed or "ValueError" in turn.observations[0].text
+                assert after.observations[0].text.endswith("(1 replacement).")
+    assert slips > 10
+
+
+def test_the_token_at_which_an_edit_leaves_its_old_text_is_marked(tmp_path: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(POND.parents[1] / "checkpoint")
+    chat = ChatFormat(tokenizer)
+    author = Author(tmp_path, 5, Habits(misquote=0.5, unchanged=0.0))
+    for _ in range(12):
+        script = author.drill()
+        sequence = encode(tokenizer, chat, script)
+        edit = script.turns[-2].calls[0].arguments
+        (at,) = np.flatnonzero(sequence.roles == CHANGE)
+        begin = tokenizer.decode(sequence.ids[:at]).rpartition("<parameter=new_string>\n")[2]
+        whole = tokenizer.decode(sequence.ids[: at + 1]).rpartition("<parameter=new_string>\n")[2]
+        assert str(edit["new_string"]).startswith(begin)
+        assert str(edit["old_string"]).startswith(begin)
+        assert not str(edit["old_string"]).startswith(whole)
+        assert (SLIP in sequence.roles) == script.turns[0].slip

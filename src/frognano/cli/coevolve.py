@@ -33,6 +33,7 @@ def coevolve(
     Ends with the ladder of held-out solve rates. Ctrl-C stops within seconds; the same command goes on.
     """
     chosen = recipe_from(recipe, set_, checkpoint=checkpoint, repo=repo)
+    chosen.check_budget()
     if dry_run:
         typer.echo(plan_text(chosen))
         return

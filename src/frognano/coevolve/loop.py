@@ -38,8 +38,10 @@ def run(
 ) -> Outcome:
     """Run the whole loop in ``folder``, or go on with it; ``pool`` may be shared with other runs.
 
-    Raises KeyboardInterrupt when it was stopped (Ctrl-C, SIGTERM): the same call goes on.
+    Raises KeyboardInterrupt when it was stopped (Ctrl-C, SIGTERM): the same call goes on; ConfigError for a plan
+    that is over its budget.
     """
+    recipe.check_budget()
 
     async def work() -> Outcome:
         async with open_workbench(recipe, folder, watch, pool, policy_of) as bench:

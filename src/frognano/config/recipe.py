@@ -2,7 +2,7 @@
 
 YAML, strict: an unknown or repeated key fails and the nearest known one is named. The resolved recipe is saved beside
 the run, and a run goes on only with the recipe it was begun with. ``budget_episodes`` bounds the work: a recipe whose
-plan may need more is refused before anything runs.
+loop may need more is refused before anything runs.
 """
 
 from __future__ import annotations
@@ -155,10 +155,13 @@ class Recipe(Settings):
     def _hangs_together(self) -> Self:
         for iteration in {*range(1, self.coevolve.iterations + 1), *self.by_iteration}:
             self._on_policy(self.at(iteration))
+        return self
+
+    def check_budget(self) -> None:
+        """Raises ConfigError when the whole loop may need more episodes than ``coevolve.budget_episodes``."""
         needed, bound = sum(self.plan.values()), self.coevolve.budget_episodes
         if bound and needed > bound:
-            raise ValueError(f"the plan may need {needed} episodes, more than coevolve.budget_episodes ({bound})")
-        return self
+            raise ConfigError(f"the plan may need {needed} episodes, more than coevolve.budget_episodes ({bound})")
 
     def _on_policy(self, sections: Sections) -> None:
         """The loss divides by the probability that a token was drawn with, so both must be of one distribution."""

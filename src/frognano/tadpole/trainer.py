@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from frognano.config.base import ConfigError
 from frognano.sandbox.linux import die_with_parent
-from frognano.tadpole.corpus.shards import SLIP, Sequence, read_shard
+from frognano.tadpole.corpus.shards import READ, SLIP, Sequence, read_shard
 from frognano.tadpole.model import build_model
 from frognano.tadpole.muon import Muon
 
@@ -31,7 +31,7 @@ class PretrainPlan:
 
     seed: int = 7
     vocabulary: int = 2048
-    shards: int = 36
+    shards: int = 44
     scripts: int = 400
     """Scripts in one shard."""
     vocabulary_scripts: int = 2400
@@ -47,6 +47,8 @@ class PretrainPlan:
     """Loss weight of tokens that the model reads but does not write."""
     sharpness: float = 1.3
     """The finished model's logits are multiplied by this: so small a model gives too much to the unlikely."""
+    change_weight: float = 2.5
+    """Loss weight of the token at which an edit leaves what it copies."""
     context_stride: int = 2
     """Of those tokens one in so many counts."""
 
@@ -160,21 +162,19 @@ class Trainer:
     def _update(self, batch: list[Sequence], rate: float) -> tuple[float, float]:
         width = max(len(sequence.ids) for sequence in batch)
         ids = torch.zeros(len(batch), width, dtype=torch.long)
-        weights = torch.zeros(len(batch), width)
-        inside = torch.zeros(len(batch), width)
+        roles = torch.full((len(batch), width), SLIP)
         for row, sequence in enumerate(batch):
             size = len(sequence.ids)
             ids[row, :size] = torch.from_numpy(sequence.ids.astype(np.int64))
-            weights[row, :size] = torch.from_numpy(sequence.weights.astype(np.float32))
-            inside[row, :size] = 1.0
-        inside[:, torch.arange(width) % self.plan.context_stride != 0] = 0.0
-        slips = weights == SLIP
-        weights = torch.maximum(weights, inside * self.plan.context_weight).masked_fill(slips, 0.0)[:, 1:]
+            roles[row, :size] = torch.from_numpy(sequence.roles.astype(np.int64))
+        skipped = torch.arange(width) % self.plan.context_stride != 0
+        table = torch.tensor([self.plan.context_weight, 1.0, 0.0, self.plan.change_weight])
+        weights = table[roles].masked_fill((roles == READ) & skipped, 0.0)[:, 1:]
         used = weights > 0
         hidden = self.model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
         losses = nn.functional.cross_entropy(self.model.lm_head(hidden[used]), ids[:, 1:][used], reduction="none")
         weights = weights[used]
-        written = weights == 1
+        written = roles[:, 1:][used] != READ
         (losses * weights).sum().div(weights.sum()).backward()  # type: ignore[no-untyped-call]
         self._share_gradients()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)

@@ -19,7 +19,7 @@ from frognano.records import Record, Split
 from frognano.taskpilot.coverage_map import body_lines, changed_lines
 from frognano.taskpilot.funnel import Code, Funnel
 from frognano.taskpilot.ground import Ground, Modules
-from frognano.taskpilot.mutate import Function, Mutation, mutations_of
+from frognano.taskpilot.mutate import FAMILIES, Function, Mutation, mutations_of
 
 
 class Candidate(Record):
@@ -75,9 +75,7 @@ class _Proposer:
     def of_function(self, path: str, function: Function, split: Split) -> Iterator[Candidate]:
         """Candidates that change ``function``."""
         families, reach = self._settings.families, self._modules.reach
-        for mutation in mutations_of(function):
-            if families and mutation.family not in families:
-                continue
+        for mutation in mutations_of(function, families or FAMILIES):
             tests = reach.tests(path, changed_lines(function, mutation.line))
             if not tests:
                 self._funnel.rejected("propose", Code.UNCOVERED)

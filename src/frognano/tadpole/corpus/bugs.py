@@ -6,6 +6,7 @@ the result depends on nothing but the seed.
 
 from __future__ import annotations
 
+import itertools
 import resource
 import signal
 import sys
@@ -16,9 +17,8 @@ from typing import Any
 from frognano.tadpole.corpus.draft import identifier, word
 from frognano.tadpole.corpus.expressions import Stream
 from frognano.tadpole.corpus.functions import Written, sample_arguments, write_function
-from frognano.tadpole.corpus.planted import Planted
-from frognano.taskpilot.mutate import Module, Mutation, mutations_of
-from frognano.taskpilot.state import Example, Facts
+from frognano.tadpole.corpus.planted import Planted, bugs, module_text, named, planted_in
+from frognano.taskpilot.state import Example
 
 _STEPS = 3000
 _LONGEST = 60
@@ -26,6 +26,7 @@ _SECONDS = 3.0
 """A call takes a hundredth of a second or for ever; the latter is left out."""
 _PLAIN, _RICH = (2, 3, 3, 4), (2, 3, 4, 6, 8, 11, 14)
 """Functions in one module."""
+_IMPORTS = ("import re", "from __future__ import annotations")
 
 
 class _TooLong(BaseException):
@@ -56,48 +57,20 @@ def plant(rng: Stream) -> Planted:
         taken: set[str] = set()
         rng.helpers.clear()
         functions = [write_function(rng, taken) for _ in range(rng.choice(_RICH if rng.rich else _PLAIN))]
-        clean = _module_text(rng, functions)
+        clean = module_text(rng, _IMPORTS, (function.source for function in functions))
         target = rng.choice(functions)
         planted = _plant_in(rng, path, clean, target)
         if planted is not None:
             return planted
 
 
-def _module_text(rng: Stream, functions: list[Written]) -> str:
-    title = f'"""{" ".join(word(rng) for _ in range(rng.randint(2, 6))).capitalize()}."""\n'
-    imports = rng.choice(("", "", "\nimport re\n", "\nfrom __future__ import annotations\n"))
-    return "\n\n".join([title + imports, *(function.source for function in functions)])
-
-
 def _plant_in(rng: Stream, path: str, clean: str, target: Written) -> Planted | None:
-    module = Module(clean)
-    function = next(item for item in module.functions() if item.name == target.name)
-    by_family: dict[str, list[Mutation]] = {}
-    for mutation in mutations_of(function):
-        by_family.setdefault(mutation.family, []).append(mutation)
-    families = sorted(by_family)
-    rng.shuffle(families)
-    for family in families[:3]:
-        mutation = rng.choice(by_family[family])
-        mutated = mutation.apply(clean)
-        if _count_lines(clean) != _count_lines(mutated):
-            continue
-        examples = _examples(rng, target, clean, mutated)
+    function = named(clean, target.name)
+    for mutation in itertools.islice(bugs(rng, function), 3):
+        examples = _examples(rng, target, clean, mutation.apply(clean))
         if examples:
-            facts = Facts(
-                function=target.name,
-                file=path,
-                line=function.node.lineno,
-                contract=function.docstring(),
-                examples=examples,
-                suspect=Module(mutated).line_text(mutation.line).strip(),
-            )
-            return Planted(path, clean, mutated, mutation, facts)
+            return planted_in(function, path, mutation, examples)
     return None
-
-
-def _count_lines(text: str) -> int:
-    return text.count("\n")
 
 
 def _examples(rng: Stream, target: Written, clean: str, mutated: str) -> tuple[Example, ...]:
@@ -110,7 +83,9 @@ def _examples(rng: Stream, target: Written, clean: str, mutated: str) -> tuple[E
             arguments = arguments[:-1]
         call = f"{target.name}({', '.join(map(repr, arguments))})"
         expected, actual = _outcome(good, arguments), _outcome(bad, arguments)
-        if expected and actual and expected != actual and max(len(call), len(expected), len(actual)) <= _LONGEST:
+        if not (expected and actual):
+            return ()
+        if expected != actual and max(len(call), len(expected), len(actual)) <= _LONGEST:
             if not any(example.call == call for example in found):
                 found.append(Example(call=call, actual=actual, expected=expected))
             if len(found) == wanted:

@@ -1,8 +1,8 @@
 """Scripted Leaf episodes over planted bugs: the texts that Tadpole is pretrained on.
 
 An episode looks exactly as the harness would make it: the frozen prompt, a statement, calls, the tools' own
-answers. The scripted solver is not perfect on purpose: ``Habits`` says how often it edits the wrong place or
-makes a wrong change, as people's transcripts do, so that training has something to choose from.
+answers. The scripted solver is not perfect on purpose: ``Habits`` says how often it gives up or edits another line,
+as the transcripts of many people would, so that training has something to choose from.
 """
 
 from __future__ import annotations
@@ -18,24 +18,30 @@ from frognano.tadpole.corpus.bugs import plant
 from frognano.tadpole.corpus.draft import word
 from frognano.tadpole.corpus.expressions import Stream
 from frognano.tadpole.corpus.library import plant_in_library
-from frognano.tadpole.corpus.planted import Planted
-from frognano.taskpilot.mutate import Module, mutations_of
+from frognano.tadpole.corpus.planted import Planted, bugs, named
+from frognano.taskpilot.mutate import Module
 from frognano.taskpilot.state import LEVELS, statement
 
 READ_LINES = 16
 """Lines the scripted solver reads from the function's first line on."""
+_TOLD = (*LEVELS, "suspect", "suspect", "suspect", "suspect")
+"""What statements tell; a small model learns most from those that name the line."""
 
 
 @dataclass(frozen=True)
 class Habits:
     """Shares of the scripted solver's behaviours."""
 
-    wrong_change: float = 0.15
-    """Another change than the right one, at the right or at another line."""
+    gives_up: float = 0.0
+    """The solver has read the function and ends without an edit."""
+    wrong_line: float = 0.0
+    """A change of another line of the function."""
     misread: float = 0.08
     """The first path is wrong; the error is read and the function looked for. The slip itself is not learned."""
     misquote: float = 0.08
     """The first ``old_string`` is slightly wrong; the error is read and the edit repeated. Not learned either."""
+    unchanged: float = 0.08
+    """The first edit changes nothing; the error is read and the edit repeated. Not learned either."""
     library: float = 0.6
     """Bugs planted in functions of the standard library instead of generated ones."""
 
@@ -91,7 +97,7 @@ class Author:
     def write(self) -> Script:
         """The next script."""
         planted = self._plant()
-        level = self.rng.choice((*LEVELS, "suspect"))
+        level = self.rng.choice(_TOLD)
         user = statement(planted.facts, level, self.rng.randrange(1 << 30))
         path = self._place(planted)
         where = {"offset": planted.facts.line, "limit": READ_LINES}
@@ -104,9 +110,12 @@ class Author:
             turns.append(self._turn("Bash", {"command": f'grep -rn "def {planted.facts.function}(" .'}))
             location = f"./{location}"
         turns.append(self._turn("Read", {"file_path": location, **where}))
-        solved, edits = self._edits(planted, location)
-        turns += edits
-        turns.append(Turn(f"Fixed {planted.facts.function}."))
+        if self.rng.random() < self.habits.gives_up:
+            solved = False
+            turns.append(Turn(f"Found nothing wrong with {planted.facts.function}."))
+        else:
+            solved, edits = self._edits(planted, location)
+            turns += [*edits, Turn(f"Fixed {planted.facts.function}.")]
         path.unlink()
         return Script(user, tuple(turns), solved)
 
@@ -124,37 +133,31 @@ class Author:
         return Turn("", (call,), (Observation(call_id="call", tool=name, text=text),), slip)
 
     def _edits(self, planted: Planted, location: str) -> tuple[bool, list[Turn]]:
-        rng = self.rng
-        line = planted.mutation.line
-        new = Module(planted.clean).line_text(line).strip()
-        solved = rng.random() >= self.habits.wrong_change
-        wrong = None if solved else self._wrong(planted)
-        if wrong is not None:
-            line, new = wrong
-        old = Module(planted.mutated).line_text(line).strip()
-        old, new = _unique(planted.mutated, line, old, new)
+        """Whether the last edit is the right one, and the edits, slips among them."""
+        rng, habits = self.rng, self.habits
+        wrong = self._elsewhere_in(planted) if rng.random() < habits.wrong_line else None
+        line = wrong[0] if wrong else planted.mutation.line
+        new = wrong[1] if wrong else Module(planted.clean).line_text(line).strip()
+        old, new = _unique(planted.mutated, line, Module(planted.mutated).line_text(line).strip(), new)
+        slip, misquoted = rng.random(), _misquoted(rng, old)
+        first = ""
+        if slip < habits.unchanged:
+            first = old
+        elif slip < habits.unchanged + habits.misquote and misquoted not in planted.mutated:
+            first = misquoted
         turns: list[Turn] = []
-        misquoted = _misquoted(rng, old)
-        if rng.random() < self.habits.misquote and misquoted not in planted.mutated:
-            wrong_edit = {"file_path": location, "old_string": misquoted, "new_string": new}
-            turns.append(self._turn("Edit", wrong_edit, slip=True))
+        if first:
+            wanted = {"file_path": location, "old_string": first, "new_string": old if first == old else new}
+            turns.append(self._turn("Edit", wanted, slip=True))
         turns.append(self._turn("Edit", {"file_path": location, "old_string": old, "new_string": new}))
         return wrong is None, turns
 
-    def _wrong(self, planted: Planted) -> tuple[int, str] | None:
-        """A plausible change that is not the right one, half of the time at the right line; None without one."""
-        rng = self.rng
-        module = Module(planted.mutated)
-        function = next(item for item in module.functions() if item.name == planted.facts.function)
-        right = (planted.mutation.line, Module(planted.clean).line_text(planted.mutation.line).strip())
-        found = []
-        for mutation in mutations_of(function):
-            change = mutation.line, Module(mutation.apply(planted.mutated)).line_text(mutation.line).strip()
-            if "\n" not in mutation.text and change != right:
-                found.append(change)
-        same = [change for change in found if change[0] == right[0]]
-        pool = same if same and rng.random() < 0.5 else found
-        return rng.choice(pool) if pool else None
+    def _elsewhere_in(self, planted: Planted) -> tuple[int, str] | None:
+        """Number and new text of another line of the function, changed plausibly; None where there is none."""
+        for mutation in bugs(self.rng, named(planted.mutated, planted.facts.function)):
+            if mutation.line != planted.mutation.line and "\n" not in mutation.text:
+                return mutation.line, Module(mutation.apply(planted.mutated)).line_text(mutation.line).strip()
+        return None
 
 
 def _unique(source: str, line: int, old: str, new: str) -> tuple[str, str]:

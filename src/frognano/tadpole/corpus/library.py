@@ -12,21 +12,25 @@ import functools
 import keyword
 import re
 import sysconfig
+import tokenize
 from dataclasses import dataclass
 from pathlib import Path
 
 from frognano.tadpole.corpus.draft import identifier, word
 from frognano.tadpole.corpus.expressions import Stream
 from frognano.tadpole.corpus.functions import sample_value
-from frognano.tadpole.corpus.planted import Planted
-from frognano.taskpilot.mutate import Module, Mutation, mutations_of
-from frognano.taskpilot.state import Example, Facts
+from frognano.tadpole.corpus.planted import Planted, bugs, module_text, named, planted_in
+from frognano.taskpilot.state import Example
 
 _LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "encodings", "pydoc_data"}
 _SHORTEST, _LONGEST, _WIDEST = 3, 21, 100
 """Lines of a function, and characters of a line."""
 _NEIGHBOURS = (1, 2, 3, 4, 6, 8, 10)
 _KINDS = ("int", "str", "ints", "strs", "map", "str", "ints")
+_IMPORTS = ("import re", "import operator", "from collections import deque")
+_HINTS = ("list", "str", "int", "list", "str", "int", "tuple", "dict", "bool", "float", "object")
+_HINTED = 0.7
+"""Share of modules whose heads have type hints."""
 _RAISED = ("ValueError", "TypeError", "IndexError", "KeyError", "AttributeError")
 
 
@@ -36,7 +40,26 @@ class Excerpt:
 
     name: str
     source: str
-    parameters: int
+    parameters: tuple[tuple[str, str], ...]
+    """Name and default of each parameter; an empty default where there is none."""
+    simple: bool
+    """Whether its head is one line of parameters alone."""
+
+    def hinted(self, rng: Stream) -> str:
+        """The source with type hints in its head, made up where no default tells them."""
+        if not self.simple:
+            return self.source
+        parts = (f"{name}: {_hint(rng, default)}{' = ' * bool(default)}{default}" for name, default in self.parameters)
+        head = f"def {self.name}({', '.join(parts)}) -> {rng.choice(_HINTS)}:"
+        return head + self.source[self.source.index("\n") :]
+
+
+def _hint(rng: Stream, default: str) -> str:
+    if default.isdigit():
+        return "int"
+    if default in {"True", "False"}:
+        return "bool"
+    return "str" if default[:1] in set("'\"") else rng.choice(_HINTS)
 
 
 @functools.cache
@@ -51,6 +74,12 @@ def excerpts() -> tuple[tuple[str, tuple[Excerpt, ...]], ...]:
             if held:
                 found.append((inside.stem.strip("_").lower(), held))
     return tuple(found)
+
+
+@functools.cache
+def _places() -> tuple[tuple[str, tuple[Excerpt, ...], int], ...]:
+    """Every excerpt by the stem, the functions and the position that it has there."""
+    return tuple((stem, held, at) for stem, held in excerpts() for at in range(len(held)))
 
 
 def _functions(path: Path) -> tuple[Excerpt, ...]:
@@ -80,41 +109,48 @@ def _excerpt(node: ast.FunctionDef, lines: list[str]) -> Excerpt | None:
     arguments = node.args.args
     if arguments and arguments[0].arg in {"self", "cls"}:
         source = re.sub(r"\b(?:self|cls)\.", "", re.sub(r"\((?:self|cls)(?:, *)?", "(", source, count=1))
-        arguments = arguments[1:]
     try:
-        ast.parse(source)
-    except SyntaxError:
+        source = _double_quoted(source)
+        found = ast.parse(source).body[0]
+    except (SyntaxError, tokenize.TokenError):
         return None
-    if max(map(len, source.split("\n"))) > _WIDEST:
+    if not isinstance(found, ast.FunctionDef) or max(map(len, source.split("\n"))) > _WIDEST:
         return None
-    return Excerpt(node.name, source, len(arguments))
+    defaults = [ast.get_source_segment(source, default) or "" for default in found.args.defaults]
+    names = [argument.arg for argument in (*found.args.posonlyargs, *found.args.args)]
+    parameters = zip(names, [""] * (len(names) - len(defaults)) + defaults, strict=True)
+    special = (found.args.posonlyargs, found.args.vararg, found.args.kwonlyargs, found.args.kwarg, found.returns)
+    simple = not any(special) and found.body[0].lineno > 1 and source.split("\n")[0].endswith("):")
+    return Excerpt(node.name, source, tuple(parameters), simple)
+
+
+def _double_quoted(source: str) -> str:
+    """Plain strings in double quotes, as formatters write them."""
+    lines = source.split("\n")
+    for token in reversed(list(tokenize.generate_tokens(iter(source.splitlines(keepends=True)).__next__))):
+        row, start, end = token.start[0] - 1, token.start[1], token.end[1]
+        plain = token.type == tokenize.STRING and re.fullmatch(r"[bru]?'[^'\"\\\n]*'", token.string)
+        if plain:
+            lines[row] = lines[row][:start] + token.string.replace("'", '"') + lines[row][end:]
+    return "\n".join(lines)
 
 
 def plant_in_library(rng: Stream) -> Planted:
     """A module of neighbouring library functions with one bug in one of them."""
-    modules = excerpts()
-    total = sum(len(functions) for _, functions in modules)
     while True:
-        at = rng.randrange(total)
-        for stem, functions in modules:  # noqa: B007
-            if at < len(functions):
-                break
-            at -= len(functions)
+        stem, functions, at = rng.choice(_places())
         target = functions[at]
         rng.theme[:] = rng.sample(_words(target) or ["value"], min(4, len(_words(target)) or 1))
         count = rng.choice(_NEIGHBOURS)
         first = rng.randint(max(0, at - count), at)
+        hints = rng.random() < _HINTED
         chosen = functions[first : max(first + count, at + 1)]
-        clean = _text(rng, chosen)
-        mutation = _mutation(rng, clean, target)
+        sources = [each.hinted(rng) if hints else each.source for each in chosen]
+        function = named(module_text(rng, _IMPORTS, sources), target.name)
+        mutation = next(bugs(rng, function), None)
         if mutation is not None:
-            return _planted(rng, _path(rng, stem, target), clean, target, mutation)
-
-
-def _text(rng: Stream, functions: tuple[Excerpt, ...]) -> str:
-    title = f'"""{" ".join(word(rng) for _ in range(rng.randint(2, 6))).capitalize()}."""\n'
-    imports = rng.choice(("", "", "\nimport re\n", "\nimport operator\n", "\nfrom collections import deque\n"))
-    return "\n\n".join([title + imports, *(function.source for function in functions)])
+            examples = tuple(_example(rng, target) for _ in range(rng.choice((1, 1, 2))))
+            return planted_in(function, _path(rng, stem, target), mutation, examples)
 
 
 def _path(rng: Stream, stem: str, target: Excerpt) -> str:
@@ -129,32 +165,9 @@ def _words(target: Excerpt) -> list[str]:
     return list(words)
 
 
-def _mutation(rng: Stream, clean: str, target: Excerpt) -> Mutation | None:
-    function = next(item for item in Module(clean).functions() if item.name == target.name)
-    by_family: dict[str, list[Mutation]] = {}
-    for mutation in mutations_of(function):
-        if mutation.apply(clean).count("\n") == clean.count("\n"):
-            by_family.setdefault(mutation.family, []).append(mutation)
-    return rng.choice(by_family[rng.choice(sorted(by_family))]) if by_family else None
-
-
-def _planted(rng: Stream, path: str, clean: str, target: Excerpt, mutation: Mutation) -> Planted:
-    mutated = mutation.apply(clean)
-    function = next(item for item in Module(clean).functions() if item.name == target.name)
-    facts = Facts(
-        function=target.name,
-        file=path,
-        line=function.node.lineno,
-        contract=function.docstring(),
-        examples=tuple(_example(rng, target) for _ in range(rng.choice((1, 1, 2)))),
-        suspect=Module(mutated).line_text(mutation.line).strip(),
-    )
-    return Planted(path, clean, mutated, mutation, facts)
-
-
 def _example(rng: Stream, target: Excerpt) -> Example:
     """A made-up call; what it gives is of one type mostly."""
-    arguments = [sample_value(rng, rng.choice(_KINDS)) for _ in range(target.parameters)]
+    arguments = [sample_value(rng, rng.choice(_KINDS)) for _ in target.parameters]
     kind = rng.choice((*_KINDS, "bool", "bool", "none", "pair"))
     actual, expected = _result(rng, kind), _result(rng, kind)
     if actual == expected or rng.random() < 0.15:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from frognano.taskpilot.mutate import arithmetic, calls, compare, data, flow, logic
 from frognano.taskpilot.mutate.source import Function, Module, Mutation
@@ -40,14 +40,17 @@ FAMILIES: dict[str, Callable[[Function], Iterator[Change]]] = {
 __all__ = ["FAMILIES", "Function", "Module", "Mutation", "mutations", "mutations_of"]
 
 
-def mutations_of(function: Function) -> Iterator[Mutation]:
-    """Every mutation of one function that parses and changes its syntax tree, without duplicates."""
+def mutations_of(function: Function, families: Iterable[str] = tuple(FAMILIES)) -> Iterator[Mutation]:
+    """Every mutation of one function that parses and changes its syntax tree, without duplicates.
+
+    ``families`` restricts them to those named; KeyError for an unknown one.
+    """
     module = function.module
     first, last = module.lines_of(function.node)
     original = _shape(module.source[first:last])
     seen: set[tuple[int, int, str]] = set()
-    for family, generate in FAMILIES.items():
-        for change in generate(function):
+    for family in families:
+        for change in FAMILIES[family](function):
             key = (change.start, change.end, change.text)
             if key in seen:
                 continue
