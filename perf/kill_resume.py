@@ -71,14 +71,10 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
     parser.add_argument("--kills", type=int, default=20, help="kills of each disturbed run")
-    parser.add_argument(
-        "--lag", type=int, action="append", choices=(0, 1, 3), help="lag bounds to try; default 0 and 1"
-    )
+    parser.add_argument("--lag", type=int, action="append", choices=(0, 1, 3), help="lag bounds; default 0 and 1")
     parser.add_argument("--seed", type=int, default=0, help="seed of the moments")
     parser.add_argument("--work", help="folder to work in; default one that is removed")
-    parser.add_argument(
-        "--no-refusals", action="store_true", help="leave out changed recipe, full disk, second process"
-    )
+    parser.add_argument("--no-refusals", action="store_true", help="no changed recipe, full disk, second process")
     options = parser.parse_args()
     options.lag = options.lag or [0, 1]
     return options

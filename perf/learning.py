@@ -88,7 +88,7 @@ def base_scores(options: argparse.Namespace, overrides: Sequence[str]) -> None:
 
     place = options.work / "base.json"
     recipe = load_recipe(options.recipe, overrides)
-    with _timed(options.work / "base.seconds.json"), watching(recipe) as watch:
+    with _timed(options.work / "base.seconds.json", done=place.exists()), watching(recipe) as watch:
         scores = evaluate_start(recipe, options.work / "base", options.work / "pool", watch=watch)
     _write(place, [score.model_dump() for score in scores])
 
@@ -111,13 +111,18 @@ def run_arm(options: argparse.Namespace, overrides: Sequence[str], arm: str, see
         "evaluation.start=false",
     ]
     recipe = load_recipe(options.recipe, chosen)
-    with _timed(folder.with_suffix(".seconds.json")), watching(recipe) as watch:
+    done = (folder / "scores.json").exists()
+    with _timed(folder.with_suffix(".seconds.json"), done), watching(recipe) as watch:
         run(recipe, folder, watch=watch, pool=options.work / "pool")
 
 
 @contextmanager
-def _timed(place: Path) -> Iterator[None]:
-    """Adds the wall seconds of a block to those of earlier starts, every few seconds, so that a kill loses few."""
+def _timed(place: Path, done: bool) -> Iterator[None]:
+    """Adds the wall seconds of a block to those of earlier starts, every few seconds, so that a kill loses few; nothing
+    where the block only opens again what was done."""
+    if done:
+        yield
+        return
     before, began, ended = _seconds(place), time.monotonic(), threading.Event()
 
     def keep() -> None:

@@ -45,7 +45,7 @@ class PretrainPlan:
     warmup: int = 50
     context_weight: float = 0.3
     """Loss weight of tokens that the model reads but does not write."""
-    sharpness: float = 1.3
+    sharpness: float = 1.4
     """The finished model's logits are multiplied by this: so small a model gives too much to the unlikely."""
     change_weight: float = 2.5
     """Loss weight of the token at which an edit leaves what it copies."""
