@@ -8,8 +8,9 @@
 The short form works in its own folder.
 
 Arms: ``real``; ``permuted``, in which rewards are shuffled within each group after the filter; ``random``, which trains
-on as many valid tasks as calibration admits, drawn without regard to it. Each is the whole loop of the recipe. The
-pool and the base's scores are shared. Every run is journaled: stopped or killed, the same command goes on.
+on as many valid tasks as calibration admits, drawn without regard to it. Each is one round of the recipe's loop over a
+larger pool. The pool and the base's scores are shared. Every run is journaled: stopped or killed, the same command
+goes on.
 """
 
 from __future__ import annotations
@@ -32,7 +33,21 @@ if TYPE_CHECKING:
 
 ARMS = ("real", "permuted", "random")
 LEAST_TASKS, LEAST_FUNCTIONS, LEAST_EPISODES, LEAST_SEEDS = 100, 20, 4, 3
-FULL = ["taskpilot.synthesis.held_out_tasks=120", "evaluation.episodes=4", "coevolve.budget_episodes=0"]
+FULL = [
+    "taskpilot.synthesis.train_tasks=200",
+    "taskpilot.synthesis.validation_tasks=20",
+    "taskpilot.synthesis.held_out_tasks=120",
+    "taskpilot.refinement.rounds=0",
+    "taskpilot.admit=200",
+    "train.updates=20",
+    "train.validation_cadence=5",
+    "train.optimizer.lr=4e-4",
+    "evaluation.episodes=4",
+    "evaluation.validation_episodes=4",
+    "coevolve.iterations=1",
+    "coevolve.tasks_per_iteration=200",
+    "coevolve.budget_episodes=0",
+]
 SHORT = [
     "taskpilot.synthesis.train_tasks=6",
     "taskpilot.synthesis.validation_tasks=0",
