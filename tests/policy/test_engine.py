@@ -324,7 +324,7 @@ def test_a_reply_that_takes_too_long_is_cut_and_its_tokens_are_kept(policy_of: C
     async def run() -> tuple[TokenRow, bool]:
         async with policy_of() as policy:
             session = await policy.open("s", "u", TOOLS, Sampling(max_tokens=10_000))
-            task = asyncio.create_task(session.reply(10_000, 0.5))
+            task = asyncio.create_task(session.reply(10_000, 0.05))
             with pytest.raises(TimeoutError):
                 await task
             again = await policy.open("s", "u", TOOLS, Sampling(seed=3))

@@ -98,6 +98,9 @@ def test_no_more_sandboxes_are_open_than_admitted(world: Any, attempts: Attempts
             sandbox = await super().open(*arguments)
             Counting.now += 1
             Counting.most = max(Counting.most, Counting.now)
+            async with asyncio.timeout(60):
+                while Counting.most < 2:  # the first waits for the second, so that the count does not hang on speed
+                    await asyncio.sleep(0.01)
             close = sandbox.close
 
             async def closing() -> None:

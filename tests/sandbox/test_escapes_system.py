@@ -141,6 +141,12 @@ EXHAUST = {
         "    os.write(fd, b'x' * (1 << 20))\n"
         "print('ESCAPED')"
     ),
+    "memory-hog-that-wants-to-live": (
+        "#py\n"
+        "open('/proc/self/oom_score_adj', 'w').write('0')\n"
+        "held = [bytearray(b'x' * (1 << 20)) for _ in range(400)]\n"
+        "print('ESCAPED')"
+    ),
     "full-disk": "head -c 40M /dev/zero > big && echo ESCAPED; rm -f big",
     "full-disk-in-tmp": "head -c 40M /dev/zero > /tmp/frog-big && echo ESCAPED; rm -f /tmp/frog-big",
     "full-disk-in-home": "head -c 40M /dev/zero > ~/frog-big && echo ESCAPED; rm -f ~/frog-big",

@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,7 +192,7 @@ def _write(root: str, changes: Changes) -> None:
     """Stage every new file, move the old ones aside, move the new ones in; on failure put everything back."""
     stage = tempfile.mkdtemp(prefix=".frognano-", dir=root)
     aside: list[tuple[str, str]] = []
-    placed: list[str] = []
+    placed: list[tuple[str, str]] = []
     try:
         staged = {
             name: _stage(os.path.join(stage, f"new{number}"), os.path.join(root, name), entry)
@@ -202,24 +202,35 @@ def _write(root: str, changes: Changes) -> None:
         for number, name in enumerate(changes):
             path = os.path.join(root, name)
             if _is_file(path):
-                old = os.path.join(stage, f"old{number}")
-                os.replace(path, old)
-                aside.append((old, path))
+                aside.append((os.path.join(stage, f"old{number}"), path))
+                os.replace(path, aside[-1][0])
                 _drop_empty(root, name)
         for name, partial in staged.items():
             path = os.path.join(root, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
+            placed.append((partial, path))
             os.replace(partial, path)
-            placed.append(path)
-    except OSError:
-        for path in placed:
-            os.unlink(path)
-        for old, path in aside:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            os.replace(old, path)
+    except BaseException as error:  # Ctrl-C too: what was moved aside exists nowhere else
+        _put_back(stage, aside, placed, error)
         raise
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
+    shutil.rmtree(stage, ignore_errors=True)
+
+
+def _put_back(
+    stage: str, aside: Sequence[tuple[str, str]], placed: Sequence[tuple[str, str]], cause: BaseException
+) -> None:
+    """Undo the moves that were made; where that fails, ``stage`` stays and the error names it."""
+    try:
+        for partial, path in placed:
+            if not os.path.lexists(partial):
+                os.unlink(path)
+        for old, path in aside:
+            if os.path.lexists(old):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                os.replace(old, path)
+    except OSError as error:
+        raise OSError(f"{error}; files that could not be put back are kept in {stage}") from cause
+    shutil.rmtree(stage, ignore_errors=True)
 
 
 def _stage(partial: str, path: str, entry: Entry) -> str:

@@ -9,10 +9,15 @@ from frognano.config.base import ConfigError
 
 
 def secret(name: str) -> str:
-    """The value of the variable ``name``, for example an API key. Raises ConfigError when it is unset or empty."""
+    """The value of the variable ``name``, for example an API key.
+
+    Raises ConfigError, without the value, when it is unset, empty, or nothing that an HTTP header can hold.
+    """
     value = os.environ.get(name, "").strip()
     if not value:
         raise ConfigError(f"the environment variable {name} is not set; export it, or leave out --api-key-env")
+    if not all("!" <= char <= "~" for char in value):
+        raise ConfigError(f"the environment variable {name} holds blanks, line ends or letters that no key has")
     return value
 
 

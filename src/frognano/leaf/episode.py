@@ -61,13 +61,18 @@ async def run_episode(spec: EpisodeSpec, policy: Policy, sandbox: Sandbox, log: 
     except PolicyError as error:
         ending = Ending(reason="llm_query_error", error=str(error))
     finally:
-        if ending.reason not in ("cancelled", "tool_error", "internal_error"):
-            ending, patch = await episode.collect(ending)
         try:
-            trajectory = episode.close(session, ending, patch)
+            if ending.reason not in ("cancelled", "tool_error", "internal_error"):
+                ended, ending = ending, Ending(reason="internal_error")
+                ending, patch = await episode.collect(ended)
+        except asyncio.CancelledError:
+            ending = Ending(reason="cancelled")
         finally:
-            if session is not None:
-                await session.close()
+            try:
+                trajectory = episode.close(session, ending, patch)
+            finally:
+                if session is not None:
+                    await session.close()
     if ending.reason == "cancelled":
         raise asyncio.CancelledError
     return trajectory

@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +29,7 @@ from frognano.policy.messages import assistant_message, tool_messages
 from frognano.records import Observation, Reply
 
 _CHARACTERS_PER_TOKEN = 4
+_LINE_END = re.compile(rb"\r\n|\r|\n")
 _CUT_SHARE = 0.4
 _CUT_LEAST_TOKENS = 1500
 _EMPTY_RETRIES = 2
@@ -162,14 +164,14 @@ class EndpointPolicy:
 
     async def _read_stream(self, response: httpx.Response, done: Completion) -> None:
         ended = False
-        async for line in response.aiter_lines():
-            if not line.startswith("data:"):
+        async for line in _lines(response):
+            if not line.startswith(b"data:"):
                 continue
-            data = line.removeprefix("data:").strip()
-            if data == "[DONE]":
+            data = line.removeprefix(b"data:").strip()
+            if data == b"[DONE]":
                 ended = True
                 break
-            self._take(data.encode(), done)
+            self._take(data, done)
         if not ended and not done.finish:
             raise Transient("the stream broke off before the reply was finished")
 
@@ -195,6 +197,16 @@ class EndpointPolicy:
             if secret:
                 text = text.replace(secret, "***")
         return text
+
+
+async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
+    """The lines of an event stream. Only CR and LF end one: JSON may hold U+2028 or U+0085 as they are."""
+    rest = b""
+    async for piece in response.aiter_bytes():
+        *lines, rest = _LINE_END.split(rest + piece)
+        for line in lines:
+            yield line
+    yield rest
 
 
 class EndpointSession:

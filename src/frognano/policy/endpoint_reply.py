@@ -21,6 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class _Call:
+    index: int | None = None
     id: str = ""
     name: str = ""
     arguments: str = ""
@@ -59,33 +60,48 @@ class Completion:
         choice = choices[0]
         self.finish = str(choice.get("finish_reason") or self.finish)
         message = choice.get("delta") or choice.get("message") or {}
+        if not isinstance(message, Mapping):
+            return
         self.content += _text(message.get("content"))
         self.reasoning += _text(message.get("reasoning_content") or message.get("reasoning"))
-        for number, call in enumerate(message.get("tool_calls") or ()):
-            if isinstance(call, Mapping):
-                self._add_call(call, number)
+        calls = message.get("tool_calls")
+        parts = [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+        for number, part in enumerate(parts):
+            self._add_call(part, number if len(parts) > 1 else -1, whole="message" in choice)
 
-    def _add_call(self, part: Mapping[str, Any], number: int) -> None:
-        place = part.get("index")
+    def _add_call(self, part: Mapping[str, Any], number: int, whole: bool) -> None:
+        """Add a call of a whole message, or a piece of one that is streamed.
+
+        Servers number streamed calls from 0, from 1, all alike or not at all, and repeat ids or send them once: a
+        piece belongs to the last call of its index unless it brings a new id; without an index its id counts, and
+        without either its ``number`` in the chunk.
+        """
+        index = part.get("index")
         call_id = str(part.get("id") or "")
-        known = next((call for call in self.calls if call_id and call.id == call_id), None)
-        if isinstance(place, int) and 0 <= place <= len(self.calls):
-            number = place
-        elif known is None and call_id:
-            number = len(self.calls)
-        while known is None and len(self.calls) <= number:
-            self.calls.append(_Call())
-        call = known or self.calls[number]
-        call.id = call.id or call_id
-        function = part.get("function") or {}
+        known = None
+        if not whole and isinstance(index, int):
+            known = next((call for call in reversed(self.calls) if call.index == index), None)
+            if known is not None and call_id and known.id and call_id != known.id:
+                known = None
+        elif not whole and call_id:
+            known = next((call for call in self.calls if call.id == call_id), None)
+        elif not whole and self.calls and number < len(self.calls):
+            known = self.calls[number]
+        if known is None:
+            known = _Call(index=index if isinstance(index, int) else None)
+            self.calls.append(known)
+        known.id = known.id or call_id
+        function = part.get("function")
+        if not isinstance(function, Mapping):
+            return
         name = str(function.get("name") or "")
-        if name and name != call.name:
-            call.name += name
+        if name and name != known.name:
+            known.name += name
         arguments = function.get("arguments")
         if isinstance(arguments, str):
-            call.arguments += arguments
+            known.arguments += arguments
         elif arguments is not None:
-            call.whole = arguments
+            known.whole = arguments
 
 
 def read_completion(
@@ -98,17 +114,18 @@ def read_completion(
     """The reply. ``taken``: call ids that the conversation already uses; ``prefix`` names calls without a good one."""
     cut = done.finish in _LENGTH
     calls: tuple[ToolCall, ...]
+    text, thought = _paired(done.content), _paired(done.reasoning)
     if done.calls:
-        reasoning, content = split_reasoning(done.content, thinking=False)
+        reasoning, content = split_reasoning(text, thinking=False)
         calls = _calls(done.calls, shapes, set(taken), prefix, cut)
     else:
-        parsed = parse_reply(done.content, tools, cut=cut, id_prefix=prefix)
+        parsed = parse_reply(text, tools, cut=cut, id_prefix=prefix)
         reasoning, content, calls = parsed.reasoning, parsed.content, parsed.calls
         if calls:
             _log.info("the server left %d calls in the text of its reply; they were read there", len(calls))
     return Reply(
         content=content.strip(),
-        reasoning=(done.reasoning or reasoning).strip(),
+        reasoning=(thought or reasoning).strip(),
         calls=calls,
         finish_reason="length" if cut else "tool_calls" if calls else "stop",
         usage=done.usage,
@@ -120,16 +137,34 @@ def _calls(
 ) -> tuple[ToolCall, ...]:
     calls = []
     for number, call in enumerate(found):
-        call_id = call.id if call.id and call.id not in taken else f"{prefix}_{number}"
+        call_id = _paired(call.id)
+        if not call_id or call_id in taken:
+            call_id = f"{prefix}_{number}"
         taken.add(call_id)
-        raw = call.arguments
-        arguments, error = parse_arguments(raw if call.whole is None else call.whole, shapes.get(call.name))
-        if not call.name:
+        name, raw = _paired(call.name), _paired(call.arguments)
+        arguments, error = parse_arguments(raw if call.whole is None else call.whole, shapes.get(name))
+        arguments = _paired(arguments)  # JSON inside JSON: the escapes of a pair only meet here
+        if not name:
             arguments, error = {}, "the call names no tool"
         if cut:
             arguments, error = {}, CUT
-        calls.append(ToolCall(id=call_id, name=call.name, arguments=arguments, raw=raw or str(call.whole), error=error))
+        calls.append(
+            ToolCall(
+                id=call_id, name=name, arguments=arguments, raw=raw or _paired(str(call.whole)), error=_paired(error)
+            )
+        )
     return tuple(calls)
+
+
+def _paired(value: Any) -> Any:
+    """The value with surrogates that came in two pieces joined and lone ones replaced, in all of its strings."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_paired(item) for item in value]
+    if isinstance(value, dict):
+        return {_paired(key): _paired(item) for key, item in value.items()}
+    return value
 
 
 def _text(value: object) -> str:
