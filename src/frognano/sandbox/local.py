@@ -291,7 +291,9 @@ class LocalBackend:
         }
 
     def _rlimits(self, spec: SandboxSpec) -> dict[str, int]:
-        limits = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": 4096}
+        # No file outgrows the disk: one in memory alone (a memfd) would fill the sandbox for no process's account, and
+        # the kernel would end the runner for it.
+        limits = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": 4096, "RLIMIT_FSIZE": (spec.limits.disk_mb + 1) << 20}
         if not self._abilities.get("cgroup"):
             limits["RLIMIT_AS"] = spec.limits.memory_mb << 20
         return limits

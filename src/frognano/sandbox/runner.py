@@ -673,20 +673,17 @@ def run(
     and the wall seconds."""
     began = time.monotonic()
     before = set(_pids()) if resident else set()
-    _oom_score(1000)  # before the program begins, so that all of its children have it
-    try:
-        process = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            pass_fds=held or (),
-        )
-    finally:
-        _oom_score(0)
+    process = subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        pass_fds=held or (),
+    )
+    _prefer_as_oom_victim(process.pid)
     call = _Call(process, sinks, stdin)
     try:
         finished = call.wait(began + max(0.0, timeout_s))
@@ -810,12 +807,12 @@ def _exit_descriptor(pid: int) -> int:
         return -1
 
 
-def _oom_score(score: int) -> None:
-    """How readily the kernel ends the resident, and what it starts now, when memory runs out."""
+def _prefer_as_oom_victim(pid: int) -> None:
+    """When memory runs out the program goes, not the runner."""
     if resident:
         try:
-            with open("/proc/self/oom_score_adj", "w") as stream:
-                stream.write(str(score))
+            with open("/proc/%d/oom_score_adj" % pid, "w") as stream:
+                stream.write("1000")
         except OSError:
             pass
 
